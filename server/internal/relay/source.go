@@ -216,17 +216,22 @@ func (s *source) changeOf(o *object, deleted bool) (change watchcache.Change, er
 	return change, nil
 }
 
-// apply applies a change, unless nothing is left of it. The lock is held.
+// apply applies a change, unless nothing is left of it. The upstream brings the changes of one
+// version one by one: etcd deletes all Events of an expired lease in one. The lock is held.
 func (s *source) apply(change watchcache.Change) error {
-	if change.Revision <= s.complete {
+	state := s.cache.StateRevision()
+	switch {
+	case change.Revision < state && change.Revision <= s.complete:
 		return nil
+	case change.Revision == state && state < s.cache.Reached():
+		return s.tooLate(change)
 	}
 	held, _ := s.cache.Tree().Get(change.Key)
-	if o := change.Object; o != nil && held != nil && held.Attributes.UID != o.Attributes.UID && s.cache.StateRevision() < o.Revision-1 {
+	if o := change.Object; o != nil && held != nil && held.Attributes.UID != o.Attributes.UID && state < o.Revision-1 {
 		// The object was deleted and made anew, which the upstream has sent as one change.
 		s.cache.Apply([]watchcache.Change{{Key: change.Key, Revision: o.Revision - 1}, change})
 	} else {
-		s.cache.Apply([]watchcache.Change{change})
+		s.cache.ApplyNext(change)
 	}
 	if change.Object == nil {
 		if held, _ := s.cache.Tree().Get(change.Key); held != nil && held.Revision <= change.Revision {
@@ -235,6 +240,15 @@ func (s *source) apply(change watchcache.Change) error {
 	}
 	s.follows.Publish(change.Revision)
 	return nil
+}
+
+// tooLate returns an error for a change at a version behind which watchers have been told a later
+// one, unless the cache has the change. The lock is held.
+func (s *source) tooLate(change watchcache.Change) error {
+	if !s.cache.Lacks(change.Key, change.Revision, change.Object == nil) {
+		return nil
+	}
+	return fmt.Errorf("%s has changed at version %d, after the upstream had said that nothing changes up to %d: such versions cannot be relayed", change.Key, change.Revision, s.cache.Reached())
 }
 
 // Replace implements reflector.Store. The list is empty, and has no version, if the

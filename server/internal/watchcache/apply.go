@@ -18,14 +18,44 @@ import (
 // at once; watchers are woken once. The cache keeps the objects but not the slice.
 // Apply returns how many changes were applied.
 func (c *Cache) Apply(changes []Change) int {
-	applied, bytes := c.apply(changes)
+	applied, bytes := c.apply(changes, changeIsLater)
 	c.opts.Budget.add(bytes) // without the lock
 	return applied
 }
 
-// apply is Apply within the cache's own limits. It also returns how many bytes were
-// added to the log.
-func (c *Cache) apply(changes []Change) (applied int, bytes int64) {
+// ApplyNext applies the next change of a source that brings changes one by one, and does not say
+// which of them share a revision, as the watch of another server. Other than Apply it takes a
+// change of the revision that the cache has reached already: readers have seen the state without
+// it, and watchers may have been told that revision. It reaches those that are there, and all that
+// resume at that revision get the whole of it again. ApplyNext returns false if the change is
+// older, or the cache has it.
+func (c *Cache) ApplyNext(change Change) bool {
+	c.oneByOne.Store(true)
+	applied, bytes := c.apply([]Change{change}, changeIsNext)
+	c.opts.Budget.add(bytes) // without the lock
+	return applied > 0
+}
+
+// changeIsLater reports whether a change is later than the state before a batch.
+func changeIsLater(change *Change, _ *Object, before *cacheState) bool {
+	return change.Revision > before.revision
+}
+
+// changeIsNext reports whether a change is later than the state before it, or at the same revision
+// and of a key that has not got it.
+func changeIsNext(change *Change, previous *Object, before *cacheState) bool {
+	switch {
+	case change.Revision != before.revision:
+		return change.Revision > before.revision
+	case change.Object == nil:
+		return previous != nil && previous.Revision <= change.Revision
+	}
+	return previous == nil || previous.Revision < change.Revision
+}
+
+// apply is Apply within the cache's own limits. It applies the changes that are news. It also
+// returns how many bytes were added to the log.
+func (c *Cache) apply(changes []Change, isNews func(change *Change, previous *Object, before *cacheState) bool) (applied int, bytes int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	before := c.state.Load()
@@ -39,11 +69,8 @@ func (c *Cache) apply(changes []Change) (applied int, bytes int64) {
 	tree.Filter(c.newTraits)
 	for i := range changes {
 		change := &changes[i]
-		if change.Revision <= before.revision {
-			continue
-		}
 		previous, _ := tree.Get(change.Key)
-		if change.Object == nil && previous == nil {
+		if change.Object == nil && previous == nil || !isNews(change, previous, before) {
 			continue
 		}
 		through := change.Revision
@@ -105,6 +132,9 @@ func isPut(change Change) int {
 // the bytes that the event adds to the log.
 func (c *Cache) append(change *Change, previous *Object, through storage.Revision, arrived uint32, tree *btree.Batch[*Object]) int64 {
 	e := &eventlog.Entry{Revision: change.Revision, Through: through, Sequence: c.log.End(), Object: change.Object, Previous: previous, Arrived: arrived}
+	if c.oneByOne.Load() {
+		c.appendNext(e)
+	}
 	if e.Sequence&(1<<mainShift-1) == 0 {
 		c.checkpoints = append(c.checkpoints, checkpoint{e.Sequence, tree.Tree()})
 	}
@@ -147,6 +177,17 @@ func (c *Cache) append(change *Change, previous *Object, through storage.Revisio
 	c.counters.historyBytes.Add(size)
 	c.withForms += size
 	return size
+}
+
+// appendNext notes, before an entry is appended, what follows from its having come alone.
+func (c *Cache) appendNext(e *eventlog.Entry) {
+	late := e.Revision == c.state.Load().revision // watchers may have been told the revision
+	if late {
+		e.MarkLate()
+	}
+	if late || e.Object == nil { // a deletion may be of the revision after: see Entry.Carried
+		c.shared.Add(e.Revision)
+	}
 }
 
 // touch has a bucket's watchers woken after the batch.

@@ -11,7 +11,7 @@ func (c *Cache) attach(w *Watcher) {
 	w.bucket = c.bucketFor(w.selection)
 	w.bucket.watchers++
 	w.generation = c.generation.Load()
-	c.seek(w)
+	c.seek(w, c.firstFor(w))
 	c.counters.watchers.Add(1)
 	if w.waker == nil {
 		w.ready = make(chan struct{}, 1)
@@ -19,10 +19,26 @@ func (c *Cache) attach(w *Watcher) {
 	}
 }
 
-// seek puts the cursor behind the revision after which the watcher starts. The
-// lock is held.
-func (c *Cache) seek(w *Watcher) {
+// firstFor returns the position of the first entry that a watcher needs: the first one behind its
+// summary, or behind the revision after which it starts. A snapshot may lack what has come at its
+// own revision since (ApplyNext). The lock is held.
+func (c *Cache) firstFor(w *Watcher) uint64 {
+	if w.summary != nil {
+		return w.summary.position
+	}
 	first := c.log.Search(func(e *eventlog.Entry) bool { return e.Revision > w.after })
+	for w.initial != nil && first > c.log.Oldest() {
+		e := c.log.At(first - 1)
+		if e.Revision != w.after || e.IsIn(*w.initial) {
+			break
+		}
+		first--
+	}
+	return first
+}
+
+// seek puts the cursor before an entry of the cache's log. The lock is held.
+func (c *Cache) seek(w *Watcher, first uint64) {
 	w.catchUp, w.catchUpEnd = 0, 0
 	switch b := w.bucket; {
 	case b == c.all:

@@ -30,6 +30,7 @@ type Cache struct {
 	// state is what readers see. It is published after the events that led to
 	// it are in the logs, and before Progress says so.
 	state        atomic.Pointer[cacheState]
+	oneByOne     atomic.Bool   // ApplyNext has been called
 	baseRevision atomic.Int64  // a watch may start in the log after this revision or any later one
 	generation   atomic.Uint64 // of the log; grows when the log is dropped as a whole
 	formBytes    atomic.Pointer[state.ByteCounter]

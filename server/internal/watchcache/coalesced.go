@@ -2,10 +2,27 @@ package watchcache
 
 import "github.com/levelwire/levelwire/storage"
 
-// beginSummary makes the watcher read a summary before it goes on in the log.
-func (w *Watcher) beginSummary(s *summary) {
-	w.since = max(w.reached, w.after) // the latter until the initial snapshot has been read
-	w.hasPart = w.handed > w.since
+// summaryFrom returns the revision after which a summary must begin for the watcher: where it is,
+// or the revision before if it may have only a part of that. The lock is held.
+func (w *Watcher) summaryFrom() storage.Revision {
+	from := w.cache.shared.ResumeAfter(max(w.reached, w.after)) // the latter until the initial snapshot has been read
+	return max(from, w.hasVersion()-1)
+}
+
+// hasVersion returns the version that the client has, or has when it has read the initial snapshot. It has all
+// that is before it.
+func (w *Watcher) hasVersion() storage.Revision {
+	if w.initial != nil {
+		return w.initial.Revision()
+	}
+	return w.handed
+}
+
+// beginSummary makes the watcher read a summary, of the changes after a revision, before it goes on
+// in the log.
+func (w *Watcher) beginSummary(s *summary, since storage.Revision) {
+	w.since = since
+	w.hasPart = w.hasVersion() > w.since
 	w.summary, w.cursor = s, s.after(w.since)
 	w.sweeping = w.selection.MembershipChanges()
 	w.after, w.coalescedThrough = s.revision, s.revision
@@ -15,8 +32,11 @@ func (w *Watcher) beginSummary(s *summary) {
 // coalesced history. It returns false if there is none, or the watcher is in a gap.
 func (w *Watcher) resumeFromSummary() bool {
 	c := w.cache
+	c.mu.Lock()
+	from := w.summaryFrom()
+	c.mu.Unlock()
 	for range summaryAttempts {
-		s := c.summarizeUnlessExact(w.reached)
+		s := c.summarizeUnlessExact(from)
 		if s == nil {
 			return false
 		}
@@ -29,8 +49,8 @@ func (w *Watcher) resumeFromSummary() bool {
 			c.mu.Unlock()
 			return false
 		}
-		w.beginSummary(s)
-		c.seek(w)
+		w.beginSummary(s, from)
+		c.seek(w, s.position)
 		c.mu.Unlock()
 		c.counters.continued.Add(1)
 		return true

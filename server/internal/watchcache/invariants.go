@@ -15,7 +15,8 @@ import (
 //   - The versions in a log, and those that its entries carry, never decrease, and a log has the
 //     deletions of a version first (Apply, PrependHistory).
 //   - A key changes once in a version, unless it is deleted and made anew, and a batch has all changes of its versions (Apply).
-//   - No change comes at a version that was published: readers have seen all of that.
+//   - No change comes at a version that was published: readers have seen all of that. A source that
+//     does not know which changes share a version may bring more of the last one (ApplyNext).
 //   - Each entry is in the log of every bucket whose interest it touches, once, and is the oldest
 //     there when it is the oldest of the cache's.
 //   - The state before an entry is what the entry before it left: Exact undoes them.

@@ -106,6 +106,7 @@ func (c *Cache) attachToLog(w *Watcher, wait bool) (bool, error) {
 	if w.initial == nil {
 		w.after = c.shared.ResumeAfter(w.after)
 		w.reached = w.after
+		w.future = w.after > c.state.Load().revision
 	}
 	switch {
 	case w.after >= storage.Revision(c.baseRevision.Load()):
@@ -124,14 +125,17 @@ const summaryAttempts = 3
 // attachToSummary attaches the watcher to the log behind a summary, which it
 // reads first.
 func (c *Cache) attachToSummary(w *Watcher) error {
+	c.mu.Lock()
+	from := w.summaryFrom()
+	c.mu.Unlock()
 	for range summaryAttempts {
-		s := c.summarizeUnlessExact(w.after)
+		s := c.summarizeUnlessExact(from)
 		if s == nil {
 			break
 		}
 		c.mu.Lock()
 		if s.generation == c.generation.Load() && s.position >= c.log.Oldest() {
-			w.beginSummary(s)
+			w.beginSummary(s, from)
 			c.attach(w)
 			c.mu.Unlock()
 			return nil

@@ -45,8 +45,16 @@ func (w *Watcher) beginTold(requested storage.Revision) {
 		w.told.since = w.since
 	case w.after <= w.cache.StateRevision() && w.after >= w.cache.ExactSince():
 		base, err := w.cache.rewind(w.after) // fails if the log has been shortened since
-		w.told.base, w.told.known = base, err == nil
+		w.told.base, w.told.known = base, err == nil && !w.cache.isShared(w.after)
 	}
+}
+
+// isShared reports whether the state at a revision may have been told without some of the changes of
+// that revision.
+func (c *Cache) isShared(revision storage.Revision) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.shared.ResumeAfter(revision) != revision
 }
 
 // has reports whether the client has an object; it is not known if sure is false.

@@ -29,6 +29,26 @@ func TestRandomTransactions(t *testing.T) {
 	}
 }
 
+// TestRandomTransactionsOneByOne is TestRandomTransactions with servers that are brought the changes
+// of a revision one by one, as relays are, while clients read and come and go: two that follow
+// kube-apiserver, or one that follows the other server. They do not lose their position in the store: what a server has only from a list then may be told
+// at earlier revisions, of which a client has everything that has come from another server a part of
+// the last one.
+func TestRandomTransactionsOneByOne(t *testing.T) {
+	for seed := range uint64(60) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			w := newTransactions(t, seed)
+			w.oneByOne = [2]bool{true, seed%2 == 0}
+			for range 400 {
+				w.step()
+			}
+			for _, c := range w.clients {
+				c.converge(w)
+			}
+		})
+	}
+}
+
 // transactions is a store with two servers, and clients of them.
 type transactions struct {
 	t        *testing.T
@@ -39,6 +59,7 @@ type transactions struct {
 	modified map[string]storage.Revision
 	servers  [2]*Cache
 	away     [2]bool // has lost its position, and is filled next
+	oneByOne [2]bool // is brought one change at a time
 	clients  []*transactionClient
 }
 
@@ -101,8 +122,10 @@ func (w *transactions) write() {
 			w.fill(c)
 			w.away[i] = false
 		case w.away[i]:
-		case w.random.IntN(20) == 0:
+		case w.random.IntN(20) == 0 && !w.oneByOne[0]:
 			w.away[i] = true
+		case w.oneByOne[i]:
+			w.bringOneByOne(c, changes)
 		default:
 			batch := make([]Change, 0, len(changes))
 			for _, change := range changes {
@@ -112,6 +135,36 @@ func (w *transactions) write() {
 			if w.random.IntN(2) == 0 {
 				c.Advance(w.revision)
 			}
+		}
+	}
+}
+
+// bringOneByOne brings a server changes one by one, each of which it publishes at once. If it
+// follows the other server, it gets them as the events of a watch there.
+func (w *transactions) bringOneByOne(c *Cache, changes []func(*Cache) Change) {
+	brought := make([]Change, 0, len(changes))
+	for _, change := range changes {
+		brought = append(brought, change(c))
+	}
+	if !w.oneByOne[1] {
+		deletionsFirst(brought)
+		for i := range brought[:max(len(brought)-1, 0)] {
+			if one := &brought[i]; one.Object == nil && brought[i+1].Revision == one.Revision {
+				one.Revision-- // as eventlog.Entry.Carried
+			}
+		}
+	}
+	for _, next := range brought {
+		held, _ := c.Tree().Get(next.Key)
+		if applied := c.ApplyNext(next); applied == (next.Object == nil && held == nil) {
+			w.t.Fatalf("%q at %d: applied is %v", next.Key, next.Revision, applied)
+		}
+		c.Advance(next.Revision)
+		for range w.random.IntN(4) {
+			w.clients[w.random.IntN(len(w.clients))].step(w)
+		}
+		if c.ApplyNext(next) {
+			w.t.Fatalf("%q at %d was applied twice", next.Key, next.Revision)
 		}
 	}
 }
@@ -142,6 +195,7 @@ type transactionClient struct {
 	held      map[string]storage.Revision
 	list      map[string]storage.Revision // initial events
 	snapshot  storage.Revision            // of which they are
+	empty     bool                        // there are none
 }
 
 func (c *transactionClient) step(w *transactions) {
@@ -163,7 +217,10 @@ func (c *transactionClient) open(w *transactions, server *Cache) {
 	opts := WatchOptions{Selection: c.selection, After: c.version}
 	if c.version == 0 {
 		snapshot := server.Current()
-		opts.Initial, c.snapshot = &snapshot, snapshot.Revision()
+		opts.Initial, c.snapshot, c.empty = &snapshot, snapshot.Revision(), true
+		for range snapshot.Select(c.selection, "") {
+			c.empty = false
+		}
 	}
 	watcher, err := server.Watch(opts)
 	switch {
@@ -200,8 +257,8 @@ func (c *transactionClient) read(w *transactions, buf []Event) bool {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if initial && n > 0 && len(c.list) == 0 && !c.watcher.Initial() && buf[0].Revision > c.snapshot {
-		c.endList(w) // it was empty, and these are changes
+	if initial && c.empty {
+		c.endList(w) // what was read are changes
 		initial = false
 	}
 	for i := range buf[:n] {

@@ -58,6 +58,7 @@ type Watcher struct {
 	asleep     atomic.Bool
 	closed     atomic.Bool
 	endAtGaps  bool
+	future     bool   // the cache had not reached after when the watcher began
 	own        bool   // after is the revision of a Snapshot of this cache; the reader's
 	gapsBegun  uint32 // those of the cache, when the watcher began
 
@@ -221,7 +222,7 @@ func (w *Watcher) readLog(buf []Event) (int, error) {
 		if e == nil {
 			break // at the end, or the next Read goes on with coalesced history
 		}
-		if e.Revision > w.after {
+		if w.isAhead(e) {
 			if event, ok := project(w.selection, e, w.cache.formBytes.Load()); ok {
 				if n == 0 {
 					w.cache.noteReader(e)
@@ -262,6 +263,27 @@ func (w *Watcher) next() (*eventlog.Entry, bool) {
 	}
 	e := from.At(position)
 	return e, e != nil
+}
+
+// isAhead reports whether an entry, which the cursor has come to, is behind the revision after
+// which the watcher starts, or at that revision and not surely what the client has.
+func (w *Watcher) isAhead(e *eventlog.Entry) bool {
+	return e.Revision > w.after || e.Revision == w.after && w.mayLack(e)
+}
+
+// mayLack reports whether a client that has named the entry's revision may lack the entry: the
+// entry has come since, or is one of several of a revision that had not come when the watch began.
+func (w *Watcher) mayLack(e *eventlog.Entry) bool {
+	switch {
+	case e.IsLate():
+		return true
+	case !w.future:
+		return false
+	case e.Through < e.Revision, w.cache.oneByOne.Load():
+		return true
+	}
+	before := w.cache.log.At(e.Sequence - 1)
+	return before != nil && before.Revision == e.Revision
 }
 
 // advance moves the cursor behind an entry.
@@ -355,7 +377,7 @@ func (w *Watcher) skipUnselected(through storage.Revision) storage.Revision {
 		if e == nil {
 			break
 		}
-		if e.Revision > w.after && transition(w.selection, e) != 0 {
+		if w.isAhead(e) && transition(w.selection, e) != 0 {
 			through = min(through, e.Revision-1)
 			break
 		}

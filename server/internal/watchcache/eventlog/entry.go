@@ -22,20 +22,25 @@ type Entry struct {
 	Previous *state.Object // state before; nil if created
 
 	lastState atomic.Pointer[state.Object]
-	evicted   atomic.Bool
+	marks     atomic.Uint32 // markEvicted, markLate
 	// Arrived is when the cache applied the change, in the cache's own ticks; 0 if that is
 	// not known, because the entry was read from the store's history. It lies in what
-	// evicted leaves of a word, so it takes no memory.
+	// marks leave of a word, so it takes no memory.
 	Arrived uint32
 	logs    []*Log  // of the buckets that hold this entry too
 	few     [2]*Log // room for most of them
 }
 
+const (
+	markEvicted = 1 << iota
+	markLate
+)
+
 // Evicted returns an entry for a deletion that the log does not hold any more.
 // Forms made of it are not counted.
 func Evicted(revision, through storage.Revision, previous *state.Object) *Entry {
 	e := &Entry{Revision: revision, Through: through, Previous: previous}
-	e.evicted.Store(true)
+	e.marks.Or(markEvicted)
 	return e
 }
 
@@ -65,6 +70,22 @@ func (e *Entry) Carried() storage.Revision {
 	return e.Through
 }
 
+// MarkLate notes that the cache had reached the entry's revision before the entry came, so that
+// what is at that revision may lack it. It must be called before the entry is appended to any log.
+func (e *Entry) MarkLate() { e.marks.Or(markLate) }
+
+// IsLate reports whether MarkLate was called.
+func (e *Entry) IsLate() bool { return e.marks.Load()&markLate != 0 }
+
+// IsIn reports whether a snapshot at the entry's revision has its change.
+func (e *Entry) IsIn(s state.Snapshot) bool {
+	held, ok := s.Get(e.Key())
+	if e.Object == nil {
+		return !ok
+	}
+	return ok && held.Revision >= e.Object.Revision
+}
+
 // LastState returns the previous content with the revision Carried: what a
 // Deleted event shows. The state is made on first demand, shared from then on,
 // and its forms are counted in counter. The entry must have a Previous state.
@@ -77,7 +98,7 @@ func (e *Entry) LastState(counter *state.ByteCounter) *state.Object {
 	if !e.lastState.CompareAndSwap(nil, o) {
 		return e.lastState.Load()
 	}
-	if e.evicted.Load() {
+	if e.marks.Load()&markEvicted != 0 {
 		o.ReleaseForms() // the entry was evicted after the reader had found it
 	}
 	return o
@@ -97,7 +118,7 @@ func (e *Entry) Size() int64 {
 // Release drops the forms that were made for the entry, or stops counting them.
 // The writer calls it when the entry has been evicted.
 func (e *Entry) Release() {
-	e.evicted.Store(true) // before lastState is read: LastState does it the other way round
+	e.marks.Or(markEvicted) // before lastState is read: LastState does it the other way round
 	if e.Object != nil {
 		e.Object.DropForms()
 	}

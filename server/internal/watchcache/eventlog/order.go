@@ -29,7 +29,7 @@ func (e *Entry) CheckFollows(last *Entry, resource fmt.Stringer) {
 	case e.Carried() < last.Carried():
 		invariant.Broken("a log has the deletions of a version first: of %s, the deletion of %q at version %d, which carries %d, follows the write of %q at version %d",
 			resource, e.Key(), e.Revision, e.Carried(), last.Key(), last.Revision)
-	case e.Revision == last.Revision && last.Through == last.Revision:
+	case !e.IsLate() && e.Revision == last.Revision && last.Through == last.Revision:
 		invariant.Broken("a watch resumes only behind the last change of a version: of %s, the change of %q at version %d says that it is the last, and that of %q follows",
 			resource, last.Key(), last.Revision, e.Key())
 	}
