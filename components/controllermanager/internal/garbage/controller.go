@@ -31,6 +31,7 @@ type Controller struct {
 	log    *slog.Logger
 	graph  *graph
 	absent absent
+	waits  waits
 	pace   *pace.Pace // of the deletions
 	// waiting has an element for each worker that waits for the graph.
 	waiting chan struct{}
@@ -54,6 +55,7 @@ type Controller struct {
 // watched is the informer of a resource. It has a factory of its own, so that it can be
 // given up alone when the resource is served no more.
 type watched struct {
+	resource   schema.GroupVersionResource
 	factory    *informer.Factory
 	informer   resourceInformer
 	handler    *informer.Registration // which keeps the graph
@@ -106,7 +108,7 @@ func (c *Controller) watch(resource schema.GroupVersionResource, namespaced bool
 	factory := informer.NewFactory(c.client, informer.Options{Logger: c.log})
 	inf := informer.Metadata(factory, resource, informer.ListOptions{})
 	handler, err := inf.AddHandler(c.handlerOf(resource), informer.HandlerOptions{})
-	return watched{factory, inf, handler, namespaced, &answers{}}, err
+	return watched{resource, factory, inf, handler, namespaced, &answers{}}, err
 }
 
 // handlerOf keeps the graph for the objects of a resource.

@@ -115,7 +115,7 @@ func (s silent) Read([]byte) (int, error) { <-s.ctx.Done(); return 0, s.ctx.Err(
 func (silent) Close() error               { return nil }
 
 // collects runs a test with a collector of a server.
-func collects(t *testing.T, d *discovered, test func(t *testing.T, ctx context.Context, c *Controller)) {
+func collects(t *testing.T, d http.RoundTripper, test func(t *testing.T, ctx context.Context, c *Controller)) {
 	synctest.Test(t, func(t *testing.T) {
 		cl, err := client.New(&rest.Config{Host: "http://server"}, client.Options{WrapTransport: func(http.RoundTripper) http.RoundTripper { return d }})
 		if err != nil {
@@ -314,17 +314,15 @@ func TestOwnersWaitForUnknownKinds(t *testing.T) {
 		down := errors.New("example.com/v1: the server behind it cannot be asked")
 		c.undiscovered = down
 		o := thing("owner")
-		o.marked = time.Now()
-		if err := c.awaitGraph(t.Context(), o); !errors.Is(err, errGraphBehind) || !errors.Is(err, down) {
+		if _, err := c.awaitGraph(t.Context(), o); !errors.Is(err, errGraphBehind) || !errors.Is(err, down) {
 			t.Errorf("kinds are unknown, and the wait ended with %v", err)
 		}
 		time.Sleep(brokenPatience + time.Second)
-		if err := c.awaitGraph(t.Context(), o); err != nil {
+		if _, err := c.awaitGraph(t.Context(), o); err != nil {
 			t.Errorf("the group has not come back, and the owner still waits: %v", err)
 		}
 		c.undiscovered = nil
-		o.marked = time.Now()
-		if err := c.awaitGraph(t.Context(), o); err != nil {
+		if _, err := c.awaitGraph(t.Context(), o); err != nil {
 			t.Errorf("all kinds are known: %v", err)
 		}
 	})

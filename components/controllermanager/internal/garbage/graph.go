@@ -19,9 +19,8 @@ type object struct {
 	version         string // the resource version
 	owners          []metav1.OwnerReference
 	deleting        bool
-	foreground      bool      // has the finalizer that waits for dependents
-	orphan          bool      // has the finalizer that lets dependents go
-	marked          time.Time // for deletion
+	foreground      bool // has the finalizer that waits for dependents
+	orphan          bool // has the finalizer that lets dependents go
 }
 
 // node is an object with its dependents. A node may stand for an owner that
@@ -58,12 +57,8 @@ type graph struct {
 func newGraph() *graph { return &graph{nodes: map[types.UID]*node{}} }
 
 func describe(resource schema.GroupVersionResource, obj *metav1.PartialObjectMetadata) object {
-	var marked time.Time
-	if obj.DeletionTimestamp != nil {
-		marked = obj.DeletionTimestamp.Time
-	}
 	return object{
-		marked: marked, resource: resource, namespace: obj.Namespace, name: obj.Name, uid: obj.UID, version: obj.ResourceVersion,
+		resource: resource, namespace: obj.Namespace, name: obj.Name, uid: obj.UID, version: obj.ResourceVersion,
 		owners:     obj.OwnerReferences,
 		deleting:   obj.DeletionTimestamp != nil,
 		foreground: slices.Contains(obj.Finalizers, metav1.FinalizerDeleteDependents),

@@ -23,10 +23,11 @@ const (
 	graphTimeout = 5 * time.Second
 	graphWaiters = workers / 4
 	graphRetry   = time.Second
-	// brokenPatience is how long after its mark an owner waits for a resource that cannot be
-	// watched or whose server sends no bookmarks, or for kinds that were never discovered. After it,
-	// what is known of that resource counts: one API server or conversion webhook that is away must
-	// not keep everything else from being deleted.
+	// brokenPatience is how long an owner waits for a resource that cannot be watched or whose server sends no bookmarks, or
+	// for kinds that could not be discovered, from when this collector began to wait. After it, what is known of
+	// that resource counts for an owner that waits for its dependents: one API server or conversion webhook that is away must
+	// not keep everything else from being deleted, and a mistake costs the order only. For an owner whose
+	// dependents are to stay, the server lists the resource.
 	brokenPatience = time.Minute
 	// foreignFor and silentFor are for how long it is remembered that the versions of a resource's
 	// server are not those of an owner's, and that it sends no bookmarks: to find that out takes
@@ -39,46 +40,50 @@ const (
 // errGraphBehind says that the graph does not show yet what an owner may have.
 var errGraphBehind = errors.New("the dependents of an owner are not known yet")
 
-// awaitGraph waits until the graph shows all that could depend on an owner when it was marked for
-// deletion. Each resource has a watch of its own, and any of them may be behind: that no dependent
-// is in the graph means nothing until each has come to the version of the mark, or later. All
+// awaitGraph waits until the graph shows all that could depend on an owner when it had its version, which is that of its mark
+// for deletion, or later. Each resource has a watch of its own, and any of them may be behind: that no dependent
+// is in the graph means nothing until each has come to that version, or later. All
 // versions come from one counter, and resources in which nothing changes are asked for. The error
 // is errGraphBehind if that takes longer than a worker has time for.
 //
 // Of a resource whose API server counts otherwise, or has no versions that are numbers, as an aggregated one with a
-// storage of its own may, what is known counts: nothing compares its versions with the mark's.
-func (c *Controller) awaitGraph(ctx context.Context, o object) error {
-	if err := c.unknownKinds(); err != nil && time.Since(o.marked) <= brokenPatience {
-		return fmt.Errorf("%w: %w", errGraphBehind, err)
+// storage of its own may, nothing compares the versions with the owner's. It is returned as one of those of which the
+// graph may lack objects.
+func (c *Controller) awaitGraph(ctx context.Context, o object) (unseen []watched, err error) {
+	since := c.waits.begin(o.uid)
+	if err := c.unknownKinds(); err != nil && !isOver(since) {
+		return nil, fmt.Errorf("%w: %w", errGraphBehind, err)
 	}
 	resources := c.dependentsOf(o)
 	var behind []watched
 	for _, w := range resources {
-		if !w.hasReached(o.version) && !w.countsOtherwise(o) && !w.givenUp(o) {
+		if !w.hasReached(o.version) && !w.countsOtherwise(o) && !w.givenUp(since) {
 			behind = append(behind, w)
 		}
 	}
 	if len(behind) > 0 {
-		if err := c.awaitVersions(ctx, behind, o); err != nil {
-			return err
+		if err := c.awaitVersions(ctx, behind, o, since); err != nil {
+			return nil, err
 		}
 	}
 	for _, w := range resources {
+		if !w.hasReached(o.version) {
+			unseen = append(unseen, w)
+		}
 		if err := w.handler.Flush(ctx); err != nil {
-			return fmt.Errorf("%w: %w", errGraphBehind, err) // it is given up: the resources are others now
+			return nil, fmt.Errorf("%w: %w", errGraphBehind, err) // it is given up: the resources are others now
 		}
 	}
-	return nil
+	return unseen, nil
 }
 
-// awaitVersions waits until resources have reached the version of an owner's mark, unless too many workers wait.
-func (c *Controller) awaitVersions(ctx context.Context, resources []watched, o object) error {
-	select {
-	case c.waiting <- struct{}{}:
-		defer func() { <-c.waiting }()
-	default:
+// awaitVersions waits until resources have reached the version of an owner, unless too many workers wait.
+func (c *Controller) awaitVersions(ctx context.Context, resources []watched, o object, since time.Time) error {
+	leave, ok := c.enter()
+	if !ok {
 		return errGraphBehind
 	}
+	defer leave()
 	ctx, cancel := context.WithTimeout(ctx, graphTimeout)
 	defer cancel()
 	group, ctx := errgroup.WithContext(ctx)
@@ -88,8 +93,8 @@ func (c *Controller) awaitVersions(ctx context.Context, resources []watched, o o
 			if err == nil {
 				return nil
 			}
-			if w.learn(err, o); w.countsOtherwise(o) || w.givenUp(o) {
-				return nil
+			if w.learn(err, o); w.countsOtherwise(o) || w.givenUp(since) || o.orphan && isOver(since) {
+				return nil // the server lists the resource for those whose dependents are to stay
 			}
 			return fmt.Errorf("%w: %w", errGraphBehind, err)
 		})
@@ -97,12 +102,30 @@ func (c *Controller) awaitVersions(ctx context.Context, resources []watched, o o
 	return group.Wait()
 }
 
+// enter takes one of the places of workers that wait for the graph.
+func (c *Controller) enter() (leave func(), ok bool) {
+	select {
+	case c.waiting <- struct{}{}:
+		return func() { <-c.waiting }, true
+	default:
+		return nil, false
+	}
+}
+
 // later turns the wait for the graph into another look at the owner.
 func (c *Controller) later(o object, err error) (controller.Result, error) {
 	if !errors.Is(err, errGraphBehind) {
+		if err == nil {
+			c.waits.end(o.uid)
+		}
 		return controller.Result{}, err
 	}
-	c.log.Debug("an owner waits", "resource", o.resource.Resource, "namespace", o.namespace, "name", o.name, "reason", err)
+	log := c.log.With("resource", o.resource.Resource, "namespace", o.namespace, "name", o.name, "reason", err)
+	if waited, owners, say := c.waits.overdue(o.uid); say {
+		log.Warn("an owner that is deleted waits until it is known what depends on it", "for", waited.Round(time.Second), "waiting", owners)
+	} else {
+		log.Debug("an owner waits")
+	}
 	return controller.After(graphRetry), nil
 }
 
@@ -206,7 +229,10 @@ func isNumber(version string) bool {
 	return err == nil
 }
 
-// givenUp reports whether an owner waits for the resource no longer.
-func (w watched) givenUp(o object) bool {
-	return time.Since(o.marked) > brokenPatience && (w.informer.Stats().Reflector.LastError != nil || w.answers.isSilent())
+// givenUp reports whether an owner, which waits since then, waits for the watch of the resource no longer.
+func (w watched) givenUp(since time.Time) bool {
+	return isOver(since) && (w.informer.Stats().Reflector.LastError != nil || w.answers.isSilent())
 }
+
+// isOver reports whether an owner waits no longer for what may be broken.
+func isOver(since time.Time) bool { return time.Since(since) > brokenPatience }

@@ -188,7 +188,8 @@ func collecting(t *testing.T, s *server) (*Controller, *informer.SharedInformer[
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.watching[schema.GroupVersionResource{Resource: "things"}] = watched{informer: inf, handler: handler, namespaced: true, answers: &answers{}}
+	things := schema.GroupVersionResource{Resource: "things"}
+	c.watching[things] = watched{resource: things, informer: inf, handler: handler, namespaced: true, answers: &answers{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- inf.Run(ctx) }()
@@ -203,28 +204,29 @@ func collecting(t *testing.T, s *server) (*Controller, *informer.SharedInformer[
 	return c, inf
 }
 
-// ownerAt returns an owner that was marked now, at a version.
+// ownerAt returns an owner that was marked at a version.
 func ownerAt(version string) object {
 	o := thing("owner")
 	o.resource = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-	o.version, o.marked = version, time.Now()
+	o.version = version
 	return o
 }
 
 // awaits looks at an owner again and again, as reconcile does, and returns for how long it has
-// waited: after ten minutes it is taken to wait for ever.
+// waited in all: after ten minutes it is taken to wait for ever.
 func awaits(t *testing.T, c *Controller, o object) time.Duration {
 	t.Helper()
-	for err := c.awaitGraph(t.Context(), o); err != nil; err = c.awaitGraph(t.Context(), o) {
+	begun := c.waits.begin(o.uid)
+	for _, err := c.awaitGraph(t.Context(), o); err != nil; _, err = c.awaitGraph(t.Context(), o) {
 		if !errors.Is(err, errGraphBehind) {
 			t.Fatal(err)
 		}
-		if time.Since(o.marked) > 10*brokenPatience {
+		if time.Since(begun) > 10*brokenPatience {
 			break
 		}
 		time.Sleep(graphRetry) // of the bubble
 	}
-	return time.Since(o.marked)
+	return time.Since(begun)
 }
 
 // TestOwnersWaitForAResource: an owner that was marked at version 100 waits for a resource that may have its dependents, but
@@ -318,11 +320,11 @@ func TestOwnersOfOtherVersions(t *testing.T) {
 			t.Errorf("the aggregated server's owner has waited for %v", took)
 		}
 		asked := s.asked.Load()
-		if err := c.awaitGraph(t.Context(), aggregated); err != nil || s.asked.Load() != asked {
+		if _, err := c.awaitGraph(t.Context(), aggregated); err != nil || s.asked.Load() != asked {
 			t.Errorf("%v: that versions are other ones was found out again", err)
 		}
 		s.pending = true // a dependent, at version 90
-		if err := c.awaitGraph(t.Context(), ownerAt("100")); !errors.Is(err, errGraphBehind) {
+		if _, err := c.awaitGraph(t.Context(), ownerAt("100")); !errors.Is(err, errGraphBehind) {
 			t.Errorf("%v, want that the owner waits for the change that is held back", err)
 		}
 		time.Sleep(foreignFor) // of the bubble
@@ -359,6 +361,7 @@ func TestOwnersWaitForAResourceThatReturns(t *testing.T) {
 			t.Errorf("an owner has waited for %v for what is gone", took)
 		}
 		s.serve(true)
+		c.waits.end("owner") // another one
 		if took := awaits(t, c, ownerAt("150")); took > brokenPatience || inf.LastSyncResourceVersion() != "200" {
 			t.Errorf("decided after %v, with the resource at %q", took, inf.LastSyncResourceVersion())
 		}
@@ -384,7 +387,7 @@ func TestOwnersWaitForAListThatIsQueued(t *testing.T) {
 			w.informer = listQueued{}
 			c.watching[resource] = w
 		}
-		if err := c.awaitGraph(t.Context(), ownerAt("100")); !errors.Is(err, errGraphBehind) {
+		if _, err := c.awaitGraph(t.Context(), ownerAt("100")); !errors.Is(err, errGraphBehind) {
 			t.Errorf("%v, want that the owner waits for the list", err)
 		}
 	})

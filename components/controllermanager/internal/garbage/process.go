@@ -17,6 +17,7 @@ import (
 func (c *Controller) reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	o, ok := c.graph.get(types.UID(key.Name))
 	if !ok {
+		c.waits.end(types.UID(key.Name))
 		return controller.Result{}, nil
 	}
 	switch {
@@ -25,6 +26,7 @@ func (c *Controller) reconcile(ctx context.Context, key controller.Key) (control
 	case o.deleting && o.foreground:
 		return c.later(o, c.deleteDependents(ctx, o))
 	case o.deleting || len(o.owners) == 0:
+		c.waits.end(o.uid)
 		return controller.Result{}, nil
 	}
 	return c.judge(ctx, o)
@@ -36,7 +38,7 @@ func (c *Controller) deleteDependents(ctx context.Context, o object) error {
 	if c.blocked(o) {
 		return nil
 	}
-	if err := c.awaitGraph(ctx, o); err != nil || c.blocked(o) {
+	if _, err := c.awaitGraph(ctx, o); err != nil || c.blocked(o) {
 		return err
 	}
 	return c.removeFinalizer(ctx, o, metav1.FinalizerDeleteDependents)
@@ -49,21 +51,6 @@ func (c *Controller) blocked(o object) bool {
 		c.enqueue(dependent) // judge deletes it, unless it has other owners
 	}
 	return blocked
-}
-
-// orphan cuts the references of all dependents and then lets the owner go. A dependent that
-// the graph does not show would go with the owner (kubernetes/kubernetes#26120), so it has to
-// show all that there were when the owner was marked.
-func (c *Controller) orphan(ctx context.Context, o object) error {
-	if err := c.awaitGraph(ctx, o); err != nil {
-		return err
-	}
-	for _, d := range c.graph.dependents(o.uid) {
-		if err := c.cutReferences(ctx, d, []metav1.OwnerReference{{UID: o.uid}}); err != nil {
-			return err
-		}
-	}
-	return c.removeFinalizer(ctx, o, metav1.FinalizerOrphanDependents)
 }
 
 func (c *Controller) endpoint(o object) client.Resource[*metav1.PartialObjectMetadata] {

@@ -1,0 +1,79 @@
+package garbage
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/levelwire/levelwire/client"
+)
+
+// listPatience is for how long the server may take to list what may depend on one owner.
+const listPatience = 30 * time.Second
+
+// orphan cuts the references of all dependents and then lets the owner go. A dependent of which the collector does not
+// know would go with the owner (kubernetes/kubernetes#26120), so the graph has to show all that there were when the
+// owner was marked. What cannot be known keeps the owner: to wait undoes nothing, and to delete cannot be undone.
+func (c *Controller) orphan(ctx context.Context, o object) error {
+	dependents, err := c.dependentsAt(ctx, o)
+	if err != nil {
+		return err
+	}
+	for _, d := range dependents {
+		if err := c.cutReferences(ctx, d, []metav1.OwnerReference{{UID: o.uid}}); err != nil {
+			return err
+		}
+	}
+	if unknown := c.unknownKinds(); unknown != nil {
+		c.log.Warn("an owner goes, and what it has of kinds that are not known does not stay",
+			"resource", o.resource.Resource, "namespace", o.namespace, "name", o.name, "error", unknown)
+	}
+	return c.removeFinalizer(ctx, o, metav1.FinalizerOrphanDependents)
+}
+
+// dependentsAt returns all dependents that an owner has at its version: as the graph shows them, and where nothing tells
+// what the graph lacks, as the server does.
+func (c *Controller) dependentsAt(ctx context.Context, o object) (found []object, err error) {
+	unseen, err := c.awaitGraph(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	found = slices.DeleteFunc(c.graph.dependents(o.uid), func(d object) bool {
+		return slices.ContainsFunc(unseen, func(w watched) bool { return w.resource == d.resource })
+	})
+	for _, w := range unseen {
+		listed, err := c.listDependents(ctx, w, o)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, listed...)
+	}
+	return found, nil
+}
+
+// listDependents returns the dependents of a resource as the server lists them.
+func (c *Controller) listDependents(ctx context.Context, w watched, o object) (found []object, err error) {
+	leave, ok := c.enter()
+	if !ok {
+		return nil, errGraphBehind
+	}
+	defer leave()
+	ctx, cancel := context.WithTimeout(ctx, listPatience)
+	defer cancel()
+	for obj, err := range client.Metadata(c.client, w.resource).Namespace(o.namespace).All(ctx, metav1.ListOptions{}) {
+		if apierrors.IsNotFound(err) && !w.informer.Stats().Reflector.GoneSince.IsZero() {
+			return nil, nil // discovery has confirmed that it is not served
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w: list %s: %w", errGraphBehind, w.resource.Resource, err)
+		}
+		if d := describe(w.resource, obj); slices.ContainsFunc(d.owners, func(ref metav1.OwnerReference) bool { return ref.UID == o.uid }) {
+			found = append(found, d)
+		}
+	}
+	return found, nil
+}

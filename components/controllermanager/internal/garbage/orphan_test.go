@@ -1,0 +1,187 @@
+package garbage
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const orphan, foreground = metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents
+
+// runs has a collector collect, from when begin is called, until the test ends.
+func runs(t *testing.T, a *api, test func(t *testing.T, c *Controller, begin func())) {
+	collects(t, a, func(t *testing.T, ctx context.Context, c *Controller) {
+		a.t, a.moved = t, make(chan struct{}) // of the bubble
+		ctx, cancel := context.WithCancel(ctx)
+		ended, begun := make(chan error, 1), false
+		test(t, c, func() {
+			begun = true
+			go func() { ended <- c.Run(ctx) }()
+			synctest.Wait()
+		})
+		cancel()
+		if begun {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// awaitsGone returns after what time of the bubble an owner is gone, or after an hour.
+func (a *api) awaitsGone(owner string) time.Duration {
+	for begun := time.Now(); ; time.Sleep(time.Second) { // of the bubble
+		if there, _ := a.has("owners/" + owner); !there || time.Since(begun) > time.Hour {
+			return time.Since(begun)
+		}
+	}
+}
+
+// TestOwnersDoNotGoBeforeTheirDependents: whatever keeps the collector from knowing what an owner has, the owner goes when all
+// that it has is let go, or is deleted, and not before.
+func TestOwnersDoNotGoBeforeTheirDependents(t *testing.T) {
+	const things = "things"
+	for name, tt := range map[string]struct {
+		before    func(a *api) // the collector begins
+		after     func(a *api)
+		dependent string
+	}{
+		"the collector was away, and a resource cannot be listed at first": {
+			before: func(a *api) {
+				a.create("things/one", "owner")
+				a.mark("owner", orphan, 5*time.Minute)
+				a.cut(things)
+			},
+			after: func(a *api) {
+				time.Sleep(syncPatience + 10*time.Second)
+				a.set(func() { a.refused[things] = false })
+			},
+		},
+		"the server's clock is behind, and the watch was cut": {
+			after: func(a *api) {
+				a.set(func() { a.cut(things); a.create("things/one", "owner") })
+				time.Sleep(3 * time.Second)
+				a.set(func() { a.mark("owner", orphan, 5*time.Minute) })
+				time.Sleep(20 * time.Second)
+				a.set(func() { a.refused[things] = false })
+			},
+		},
+		"the watch is cut that has held back a change for a minute": {
+			after: func(a *api) {
+				a.set(func() { a.hold(things); a.create("things/one", "owner"); a.mark("owner", orphan, 0) })
+				time.Sleep(brokenPatience - time.Second)
+				a.set(func() { a.cut(things) })
+				time.Sleep(time.Minute)
+				a.set(func() { a.refused[things] = false })
+			},
+		},
+		"the watch holds back a change for ever": {
+			after: func(a *api) {
+				a.set(func() { a.hold(things); a.create("things/one", "owner"); a.mark("owner", orphan, 0) })
+			},
+		},
+		"the watch holds back a change, and the server sends no bookmarks": {
+			after: func(a *api) {
+				a.set(func() {
+					a.hold(things)
+					a.silent[things] = true
+					a.create("things/one", "owner")
+					a.mark("owner", orphan, 0)
+				})
+			},
+		},
+		"in the foreground, the collector was away, and a resource cannot be listed at first": {
+			before: func(a *api) {
+				a.create("things/one", "owner")
+				a.mark("owner", foreground, 5*time.Minute)
+				a.cut(things)
+			},
+			after: func(a *api) {
+				time.Sleep(syncPatience + 10*time.Second)
+				a.set(func() { a.refused[things] = false })
+			},
+			dependent: "none",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAPI()
+			runs(t, a, func(t *testing.T, _ *Controller, begin func()) {
+				a.create("owners/owner")
+				if tt.before != nil {
+					tt.before(a)
+				}
+				begin()
+				tt.after(a)
+				if took := a.awaitsGone("owner"); took > 3*brokenPatience {
+					t.Errorf("the owner is there after %v", took)
+				}
+				switch {
+				case tt.dependent == "none":
+					return
+				case tt.dependent == "":
+					tt.dependent = "things/one"
+				}
+				if there, owners := a.has(tt.dependent); !there || owners > 0 || len(a.deleted) > 0 {
+					t.Errorf("the dependent is there: %v, with %d owners; deleted were %q", there, owners, a.deleted)
+				}
+			})
+		})
+	}
+}
+
+// mentions counts the lines that have a text.
+type mentions struct {
+	text string
+	n    atomic.Int64
+}
+
+func (m *mentions) Write(line []byte) (int, error) {
+	if strings.Contains(string(line), m.text) {
+		m.n.Add(1)
+	}
+	return len(line), nil
+}
+
+// TestOwnersWaitForWhatCannotBeListed: an owner whose dependents are to stay waits as long as it takes, and the log says so.
+func TestOwnersWaitForWhatCannotBeListed(t *testing.T) {
+	a := newAPI()
+	runs(t, a, func(t *testing.T, c *Controller, begin func()) {
+		warnings := mentions{text: "waits until it is known"}
+		c.log = slog.New(slog.NewTextHandler(&warnings, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		a.create("owners/owner")
+		a.create("owners/other")
+		begin()
+		a.set(func() { a.cut("things"); a.create("things/one", "owner") })
+		time.Sleep(2 * brokenPatience) // of the bubble, as the others
+		before := warnings.n.Load()
+		a.set(func() { a.mark("owner", orphan, time.Hour); a.mark("other", foreground, time.Hour) })
+		if took := a.awaitsGone("other"); took < brokenPatience || took > brokenPatience+4*graphTimeout {
+			t.Errorf("the owner that goes before its dependents at worst has waited for %v", took)
+		}
+		time.Sleep(10 * brokenPatience)
+		if there, _ := a.has("owners/owner"); !there {
+			t.Error("the owner has gone, and nothing says what it has")
+		}
+		if n := warnings.n.Load() - before; n < 5 || n > 20 {
+			t.Errorf("%d warnings in %v", n, 10*brokenPatience)
+		}
+		a.set(func() { a.refused["things"] = false })
+		if took := a.awaitsGone("owner"); took > brokenPatience {
+			t.Errorf("the owner is there after %v", took)
+		}
+		if there, owners := a.has("things/one"); !there || owners > 0 {
+			t.Errorf("the dependent is there: %v, with %d owners", there, owners)
+		}
+		c.waits.mu.Lock()
+		defer c.waits.mu.Unlock()
+		if len(c.waits.since) > 0 {
+			t.Errorf("those still wait: %v", c.waits.since)
+		}
+	})
+}
