@@ -2,7 +2,6 @@ package garbage
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -39,7 +38,8 @@ type Controller struct {
 	asking chan struct{}
 	// served receives a signal, sent without waiting, that the set of served
 	// resources may have changed.
-	served chan struct{}
+	served      chan struct{}
+	discoveries *discoveries
 
 	mu sync.Mutex
 	// watching holds each resource that is watched.
@@ -47,9 +47,10 @@ type Controller struct {
 	// kinds keeps those that are served no more, too: their objects are gone,
 	// which is what the server then answers.
 	kinds map[schema.GroupKind]kind
-	// undiscovered is why not all kinds are known. It is nil once the whole of discovery
-	// was read: a group that fails afterwards is watched on.
-	undiscovered error
+	// watches counts the changes of watching, and replacing is true while there is one: resources
+	// may be left out then that are watched in another version in a moment.
+	watches   uint64
+	replacing bool
 }
 
 // watched is the informer of a resource. It has a factory of its own, so that it can be
@@ -82,7 +83,7 @@ func New(cl *client.Client, log *slog.Logger) (*Controller, error) {
 		watching: map[schema.GroupVersionResource]watched{},
 		kinds:    map[schema.GroupKind]kind{},
 
-		undiscovered: errors.New("discovery was not read yet"),
+		discoveries: newDiscoveries(),
 	}
 	var err error
 	c.Controller, err = controller.New(c.reconcile, controller.Options{Name: "garbage", Workers: workers, Logger: log})

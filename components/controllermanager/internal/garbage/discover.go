@@ -42,9 +42,14 @@ var definitions = map[schema.GroupResource]bool{
 }
 
 func (c *Controller) definitionChanged(resource schema.GroupVersionResource) {
-	if !definitions[resource.GroupResource()] {
-		return
+	if definitions[resource.GroupResource()] {
+		c.discoverSoon()
 	}
+}
+
+// discoverSoon has the server asked what it serves, at once and after settle. Owners wait for that: see awaitKinds.
+func (c *Controller) discoverSoon() {
+	c.discoveries.change()
 	select {
 	case c.served <- struct{}{}:
 	default:
@@ -103,12 +108,13 @@ func (c *Controller) keepDiscovering(ctx context.Context) {
 // those up whose resource is served no more, or in another version. A group that cannot
 // be asked leaves everything else that is watched as it is.
 func (c *Controller) discover(ctx context.Context) error {
+	begun := time.Now()
 	served, err := discovery.Fetch(ctx, c.client)
 	resources := discovery.Preferred(served)
 	if len(resources) == 0 && err != nil {
 		return err
 	}
-	versions := c.note(resources, err)
+	versions := c.note(resources)
 	// The informer of an old version goes first: it must not take out of the graph, or
 	// put into it, what that of the new one has put there.
 	c.giveUp(func(resource schema.GroupVersionResource) bool {
@@ -118,18 +124,16 @@ func (c *Controller) discover(ctx context.Context) error {
 	if failed := c.watchAll(ctx, resources); failed != nil {
 		return failed
 	}
+	c.discoveries.end(begun, err)
 	return err
 }
 
-// note keeps where objects are reached, and why some are not known. It returns the version
+// note keeps where objects are reached. It returns the version
 // in which each resource is to be watched.
-func (c *Controller) note(resources []discovery.Resource, err error) (versions map[schema.GroupResource]string) {
+func (c *Controller) note(resources []discovery.Resource) (versions map[schema.GroupResource]string) {
 	versions = map[schema.GroupResource]string{}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.undiscovered != nil {
-		c.undiscovered = err
-	}
 	for _, r := range resources {
 		resource := r.GroupVersionResource()
 		c.kinds[r.Mapping.Kind.GroupKind()] = kind{resource, r.Mapping.Scope == scheme.Namespaced}
@@ -140,7 +144,7 @@ func (c *Controller) note(resources []discovery.Resource, err error) (versions m
 	return versions
 }
 
-// watchAll starts informers for resources that are not watched yet.
+// watchAll starts informers for resources that are not watched yet. What is watched is complete then.
 func (c *Controller) watchAll(ctx context.Context, resources []discovery.Resource) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -154,8 +158,10 @@ func (c *Controller) watchAll(ctx context.Context, resources []discovery.Resourc
 			return fmt.Errorf("watch %s: %w", resource.Resource, err)
 		}
 		c.watching[resource] = w
+		c.watches++
 		w.factory.Start(ctx)
 	}
+	c.replacing = false
 	return nil
 }
 
@@ -168,6 +174,8 @@ func (c *Controller) giveUp(unserved func(schema.GroupVersionResource) bool) {
 		if unserved(resource) {
 			delete(c.watching, resource)
 			ended = append(ended, w.factory)
+			c.watches++
+			c.replacing = true // until watchAll
 		}
 	}
 	c.mu.Unlock()
@@ -177,6 +185,7 @@ func (c *Controller) giveUp(unserved func(schema.GroupVersionResource) bool) {
 	if len(ended) == 0 {
 		return
 	}
+	c.discoverSoon() // a server that starts may serve less for a moment
 	for _, uid := range c.graph.of(unserved) {
 		c.forget(uid)
 	}

@@ -312,18 +312,34 @@ func TestOwnersWaitForUnknownKinds(t *testing.T) {
 			t.Fatal(err)
 		}
 		down := errors.New("example.com/v1: the server behind it cannot be asked")
-		c.undiscovered = down
-		o := thing("owner")
-		if _, err := c.awaitGraph(t.Context(), o); !errors.Is(err, errGraphBehind) || !errors.Is(err, down) {
-			t.Errorf("kinds are unknown, and the wait ended with %v", err)
-		}
-		time.Sleep(brokenPatience + time.Second)
-		if _, err := c.awaitGraph(t.Context(), o); err != nil {
-			t.Errorf("the group has not come back, and the owner still waits: %v", err)
-		}
-		c.undiscovered = nil
-		if _, err := c.awaitGraph(t.Context(), o); err != nil {
-			t.Errorf("all kinds are known: %v", err)
+		for name, tt := range map[string]struct {
+			answered bool // a discovery
+			orphan   bool
+			waits    error
+			goes     bool // after a minute
+		}{
+			"in the foreground, without an answer":   {false, false, errNotDiscovered, true},
+			"in the foreground":                      {true, false, down, true},
+			"and dependents stay, without an answer": {false, true, errNotDiscovered, false},
+			"and dependents stay":                    {true, true, down, true},
+		} {
+			c.discoveries = newDiscoveries()
+			if tt.answered {
+				c.discoveries.end(time.Now(), down)
+			}
+			o := thing(types.UID(name))
+			o.orphan = tt.orphan
+			if _, err := c.awaitGraph(t.Context(), o); !errors.Is(err, errGraphBehind) || !errors.Is(err, tt.waits) {
+				t.Errorf("%s: kinds are unknown, and the wait ended with %v", name, err)
+			}
+			time.Sleep(brokenPatience + time.Second)
+			if m, err := c.awaitGraph(t.Context(), o); (err == nil) != tt.goes || err == nil && m.unknown == nil {
+				t.Errorf("%s: a minute later: %v", name, err)
+			}
+			c.discoveries.end(time.Now(), nil)
+			if m, err := c.awaitGraph(t.Context(), o); err != nil || m.unknown != nil {
+				t.Errorf("%s: all kinds are known: %v", name, err)
+			}
 		}
 	})
 }

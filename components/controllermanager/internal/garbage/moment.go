@@ -40,6 +40,17 @@ const (
 // errGraphBehind says that the graph does not show yet what an owner may have.
 var errGraphBehind = errors.New("the dependents of an owner are not known yet")
 
+var errOthersWatched = fmt.Errorf("%w: other resources are watched now", errGraphBehind)
+
+// moment is a state of the graph in which it shows what could depend on an owner.
+type moment struct {
+	watches uint64 // the number of changes of what is watched
+	// unseen are resources of which the graph may lack objects all the same: nothing tells. Of the groups that unknown
+	// names it may lack all.
+	unseen  []watched
+	unknown error
+}
+
 // awaitGraph waits until the graph shows all that could depend on an owner when it had its version, which is that of its mark
 // for deletion, or later. Each resource has a watch of its own, and any of them may be behind: that no dependent
 // is in the graph means nothing until each has come to that version, or later. All
@@ -47,14 +58,13 @@ var errGraphBehind = errors.New("the dependents of an owner are not known yet")
 // is errGraphBehind if that takes longer than a worker has time for.
 //
 // Of a resource whose API server counts otherwise, or has no versions that are numbers, as an aggregated one with a
-// storage of its own may, nothing compares the versions with the owner's. It is returned as one of those of which the
-// graph may lack objects.
-func (c *Controller) awaitGraph(ctx context.Context, o object) (unseen []watched, err error) {
+// storage of its own may, nothing compares the versions with the owner's: it is one of the unseen.
+func (c *Controller) awaitGraph(ctx context.Context, o object) (moment, error) {
 	since := c.waits.begin(o.uid)
-	if err := c.unknownKinds(); err != nil && !isOver(since) {
-		return nil, fmt.Errorf("%w: %w", errGraphBehind, err)
+	resources, watches, err := c.dependentsOf(o)
+	if err != nil {
+		return moment{}, err
 	}
-	resources := c.dependentsOf(o)
 	var behind []watched
 	for _, w := range resources {
 		if !w.hasReached(o.version) && !w.countsOtherwise(o) && !w.givenUp(since) {
@@ -63,18 +73,36 @@ func (c *Controller) awaitGraph(ctx context.Context, o object) (unseen []watched
 	}
 	if len(behind) > 0 {
 		if err := c.awaitVersions(ctx, behind, o, since); err != nil {
-			return nil, err
+			return moment{}, err
 		}
 	}
+	m := moment{watches: watches}
 	for _, w := range resources {
 		if !w.hasReached(o.version) {
-			unseen = append(unseen, w)
+			m.unseen = append(m.unseen, w)
+			if o.orphan {
+				c.definitionChanged(w.resource) // it may have
+			}
 		}
 		if err := w.handler.Flush(ctx); err != nil {
-			return nil, fmt.Errorf("%w: %w", errGraphBehind, err) // it is given up: the resources are others now
+			return moment{}, fmt.Errorf("%w: %w", errGraphBehind, err) // it is given up: the resources are others now
 		}
 	}
-	return unseen, nil
+	if m.unknown, err = c.awaitKinds(ctx, o, since); err != nil {
+		return moment{}, err
+	}
+	return m, c.holds(m)
+}
+
+// holds fails if other resources are watched than at a moment. What a reader has found in the graph means something only
+// if that is asked afterwards: the graph forgets the objects of a resource that is watched no more, or in another version.
+func (c *Controller) holds(m moment) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.replacing || c.watches != m.watches {
+		return errOthersWatched
+	}
+	return nil
 }
 
 // awaitVersions waits until resources have reached the version of an owner, unless too many workers wait.
@@ -102,16 +130,6 @@ func (c *Controller) awaitVersions(ctx context.Context, resources []watched, o o
 	return group.Wait()
 }
 
-// enter takes one of the places of workers that wait for the graph.
-func (c *Controller) enter() (leave func(), ok bool) {
-	select {
-	case c.waiting <- struct{}{}:
-		return func() { <-c.waiting }, true
-	default:
-		return nil, false
-	}
-}
-
 // later turns the wait for the graph into another look at the owner.
 func (c *Controller) later(o object, err error) (controller.Result, error) {
 	if !errors.Is(err, errGraphBehind) {
@@ -129,24 +147,19 @@ func (c *Controller) later(o object, err error) (controller.Result, error) {
 	return controller.After(graphRetry), nil
 }
 
-// dependentsOf returns the resources whose objects an object may own.
-func (c *Controller) dependentsOf(o object) (resources []watched) {
+// dependentsOf returns the resources whose objects an object may own, and the number of changes of what is watched.
+func (c *Controller) dependentsOf(o object) (resources []watched, watches uint64, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.replacing {
+		return nil, 0, errOthersWatched
+	}
 	for _, w := range c.watching {
 		if w.namespaced || o.namespace == "" {
 			resources = append(resources, w)
 		}
 	}
-	return resources
-}
-
-// unknownKinds returns why objects of kinds that the collector has never known may be
-// dependents; nil: it has known all.
-func (c *Controller) unknownKinds() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.undiscovered
+	return resources, c.watches, nil
 }
 
 // resourceInformer says how far the watch of a resource is. It is a SharedInformer.

@@ -182,7 +182,7 @@ func collecting(t *testing.T, s *server) (*Controller, *informer.SharedInformer[
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.undiscovered = nil
+	c.discoveries.end(time.Now(), nil)
 	inf := informer.New[*metadata]("things", s, reflector.Options{PagedList: true, Logger: slog.New(slog.DiscardHandler)})
 	handler, err := inf.AddHandler(informer.HandlerFuncs[*metadata]{}, informer.HandlerOptions{})
 	if err != nil {
@@ -328,7 +328,7 @@ func TestOwnersOfOtherVersions(t *testing.T) {
 			t.Errorf("%v, want that the owner waits for the change that is held back", err)
 		}
 		time.Sleep(foreignFor) // of the bubble
-		if w := c.dependentsOf(aggregated)[0]; w.countsOtherwise(aggregated) {
+		if resources, _, err := c.dependentsOf(aggregated); err != nil || resources[0].countsOtherwise(aggregated) {
 			t.Errorf("that versions are other ones is not forgotten after %v", foreignFor)
 		}
 	})

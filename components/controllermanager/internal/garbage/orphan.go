@@ -19,40 +19,53 @@ const listPatience = 30 * time.Second
 // know would go with the owner (kubernetes/kubernetes#26120), so the graph has to show all that there were when the
 // owner was marked. What cannot be known keeps the owner: to wait undoes nothing, and to delete cannot be undone.
 func (c *Controller) orphan(ctx context.Context, o object) error {
-	dependents, err := c.dependentsAt(ctx, o)
+	unknown, err := c.letGo(ctx, o)
 	if err != nil {
 		return err
 	}
-	for _, d := range dependents {
-		if err := c.cutReferences(ctx, d, []metav1.OwnerReference{{UID: o.uid}}); err != nil {
-			return err
-		}
-	}
-	if unknown := c.unknownKinds(); unknown != nil {
+	if unknown != nil {
 		c.log.Warn("an owner goes, and what it has of kinds that are not known does not stay",
 			"resource", o.resource.Resource, "namespace", o.namespace, "name", o.name, "error", unknown)
 	}
 	return c.removeFinalizer(ctx, o, metav1.FinalizerOrphanDependents)
 }
 
-// dependentsAt returns all dependents that an owner has at its version: as the graph shows them, and where nothing tells
-// what the graph lacks, as the server does.
-func (c *Controller) dependentsAt(ctx context.Context, o object) (found []object, err error) {
-	unseen, err := c.awaitGraph(ctx, o)
+// letGo cuts the references of the dependents that an owner has at its version, and returns why there may be others that
+// nothing shows.
+func (c *Controller) letGo(ctx context.Context, o object) (unknown, err error) {
+	found, unknown, err := c.dependentsAt(ctx, o)
 	if err != nil {
 		return nil, err
 	}
+	for _, d := range found {
+		if err := c.cutReferences(ctx, d, []metav1.OwnerReference{{UID: o.uid}}); err != nil {
+			return nil, err
+		}
+	}
+	return unknown, nil
+}
+
+// dependentsAt returns all dependents that an owner has at its version: as the graph shows them, and where nothing tells
+// what the graph lacks, as the server does. It returns, too, why some kinds are not known.
+func (c *Controller) dependentsAt(ctx context.Context, o object) (found []object, unknown, err error) {
+	m, err := c.awaitGraph(ctx, o)
+	if err != nil {
+		return nil, nil, err
+	}
 	found = slices.DeleteFunc(c.graph.dependents(o.uid), func(d object) bool {
-		return slices.ContainsFunc(unseen, func(w watched) bool { return w.resource == d.resource })
+		return slices.ContainsFunc(m.unseen, func(w watched) bool { return w.resource == d.resource })
 	})
-	for _, w := range unseen {
+	if err := c.holds(m); err != nil {
+		return nil, nil, err
+	}
+	for _, w := range m.unseen {
 		listed, err := c.listDependents(ctx, w, o)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		found = append(found, listed...)
 	}
-	return found, nil
+	return found, m.unknown, nil
 }
 
 // listDependents returns the dependents of a resource as the server lists them.

@@ -10,6 +10,9 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/levelwire/levelwire/client/informer"
 )
 
 const orphan, foreground = metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents
@@ -46,7 +49,7 @@ func (a *api) awaitsGone(owner string) time.Duration {
 // TestOwnersDoNotGoBeforeTheirDependents: whatever keeps the collector from knowing what an owner has, the owner goes when all
 // that it has is let go, or is deleted, and not before.
 func TestOwnersDoNotGoBeforeTheirDependents(t *testing.T) {
-	const things = "things"
+	const things, gadgets, document = "things", "gadgets", "apis"
 	for name, tt := range map[string]struct {
 		before    func(a *api) // the collector begins
 		after     func(a *api)
@@ -95,6 +98,32 @@ func TestOwnersDoNotGoBeforeTheirDependents(t *testing.T) {
 					a.mark("owner", orphan, 0)
 				})
 			},
+		},
+		"a kind was defined, and the server cannot be asked what it serves": {
+			after: func(a *api) {
+				a.set(func() {
+					a.refused[document] = true
+					a.create("customresourcedefinitions/gadgets")
+					a.served["gadgets.example.com/v1"] = []string{gadgets}
+					a.create("gadgets/one", "owner")
+					a.mark("owner", orphan, 0)
+				})
+				time.Sleep(2 * brokenPatience)
+				a.set(func() { a.refused[document] = false })
+			},
+			dependent: "gadgets/one",
+		},
+		"a kind was defined, and is not known for a moment": {
+			after: func(a *api) {
+				a.set(func() {
+					a.create("customresourcedefinitions/gadgets")
+					a.create("gadgets/one", "owner")
+					a.mark("owner", orphan, 0)
+				})
+				time.Sleep(settle / 2)
+				a.set(func() { a.served["gadgets.example.com/v1"] = []string{gadgets} })
+			},
+			dependent: "gadgets/one",
 		},
 		"in the foreground, the collector was away, and a resource cannot be listed at first": {
 			before: func(a *api) {
@@ -184,4 +213,127 @@ func TestOwnersWaitForWhatCannotBeListed(t *testing.T) {
 			t.Errorf("those still wait: %v", c.waits.since)
 		}
 	})
+}
+
+// TestOwnersGoBesideAGroupThatCannotBeAsked: one that is away for good must not keep owners for ever. The log says what that may
+// mean.
+func TestOwnersGoBesideAGroupThatCannotBeAsked(t *testing.T) {
+	for _, finalizer := range []string{orphan, foreground} {
+		t.Run(finalizer, func(t *testing.T) {
+			a := newAPI()
+			runs(t, a, func(t *testing.T, c *Controller, begin func()) {
+				a.served["gone.example.com/v1"] = []string{"gone"}
+				a.refused["apis/gone.example.com/v1"] = true
+				warnings := mentions{text: "kinds that are not known does not stay"}
+				c.log = slog.New(slog.NewTextHandler(&warnings, &slog.HandlerOptions{Level: slog.LevelWarn}))
+				for _, owner := range []string{"first", "second", "third"} {
+					a.create("owners/" + owner)
+				}
+				a.create("things/one", "first")
+				begin()
+				a.set(func() { a.mark("first", finalizer, 0) })
+				if took := a.awaitsGone("first"); took < brokenPatience-10*time.Second || took > brokenPatience+2*graphTimeout {
+					t.Errorf("at first an owner has waited for %v", took)
+				}
+				a.set(func() { a.mark("second", finalizer, 0) })
+				if took := a.awaitsGone("second"); took > 2*graphTimeout {
+					t.Errorf("the next has waited for %v, although the group has been away for long", took)
+				}
+				a.set(func() { a.create("customresourcedefinitions/gadgets"); a.mark("third", finalizer, 0) })
+				if took := a.awaitsGone("third"); took < brokenPatience-10*time.Second || took > brokenPatience+2*graphTimeout {
+					t.Errorf("after a definition an owner has waited for %v", took)
+				}
+				if said := warnings.n.Load() > 0; said != (finalizer == orphan) {
+					t.Errorf("the log says that something may not stay: %v", said)
+				}
+			})
+		})
+	}
+}
+
+// TestOwnersWaitWhileAResourceChangesItsVersion: the resource is watched in no version for a moment, and is not to be left out.
+func TestOwnersWaitWhileAResourceChangesItsVersion(t *testing.T) {
+	a := newAPI()
+	runs(t, a, func(t *testing.T, c *Controller, begin func()) {
+		a.create("owners/owner")
+		begin()
+		time.Sleep(2 * rediscover) // of the bubble
+		c.mu.Lock()
+		old := c.watching[schema.GroupVersionResource{Group: "things.example.com", Version: "v1", Resource: "things"}]
+		c.mu.Unlock()
+		busy := make(chan struct{}) // until then the informer of the old version does not end
+		other := informer.Metadata(old.factory, schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "owners"}, informer.ListOptions{})
+		if _, err := other.AddHandler(informer.HandlerFuncs[*metadata]{Add: func(*metadata, bool) { <-busy }}, informer.HandlerOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		old.factory.Start(t.Context())
+		synctest.Wait()
+		a.set(func() {
+			delete(a.served, "things.example.com/v1")
+			a.served["things.example.com/v2"] = []string{"things"}
+		})
+		c.served <- struct{}{}
+		synctest.Wait()
+		a.set(func() { a.create("things/one", "owner"); a.mark("owner", orphan, 0) })
+		time.Sleep(10 * time.Second)
+		close(busy)
+		if took := a.awaitsGone("owner"); took > brokenPatience {
+			t.Errorf("the owner is there after %v", took)
+		}
+		if there, owners := a.has("things/one"); !there || owners > 0 {
+			t.Errorf("the dependent is there: %v, with %d owners", there, owners)
+		}
+	})
+}
+
+// TestOwnersWaitForAResourceThatIsGivenUp while the collector looks what they have: the graph forgets its objects then. The
+// resources are looked at in any order, so there are many runs.
+func TestOwnersWaitForAResourceThatIsGivenUp(t *testing.T) {
+	for range 12 {
+		a := newAPI()
+		runs(t, a, func(t *testing.T, c *Controller, begin func()) {
+			a.create("owners/owner")
+			a.create("things/one", "owner")
+			a.served["others.example.com/v1"] = []string{"others"}
+			begin()
+			time.Sleep(2 * rediscover) // of the bubble
+			busy := make(chan struct{})
+			c.holdFlush(t, schema.GroupVersionResource{Group: "others.example.com", Version: "v1", Resource: "others"}, busy)
+			a.set(func() { a.create("others/one") })
+			synctest.Wait()
+			a.set(func() { a.mark("owner", orphan, 0) })
+			time.Sleep(graphRetry)
+			a.set(func() {
+				a.cut("things")
+				delete(a.served, "things.example.com/v1")
+				a.served["things.example.com/v2"] = []string{"things"}
+			})
+			c.served <- struct{}{}
+			time.Sleep(graphRetry)
+			close(busy)
+			time.Sleep(10 * time.Second)
+			a.set(func() { a.refused["things"] = false })
+			if took := a.awaitsGone("owner"); took > brokenPatience {
+				t.Errorf("the owner is there after %v", took)
+			}
+			if there, owners := a.has("things/one"); !there || owners > 0 {
+				t.Errorf("the dependent is there: %v, with %d owners", there, owners)
+			}
+		})
+	}
+}
+
+// holdFlush has the wait for the graph of a resource last until a channel is closed, once an object of it has come.
+func (c *Controller) holdFlush(t *testing.T, resource schema.GroupVersionResource, until <-chan struct{}) {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w := c.watching[resource]
+	handler, err := w.informer.(*informer.SharedInformer[*metadata]).AddHandler(
+		informer.HandlerFuncs[*metadata]{Add: func(*metadata, bool) { <-until }}, informer.HandlerOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.handler = handler
+	c.watching[resource] = w
 }

@@ -38,7 +38,11 @@ func (c *Controller) deleteDependents(ctx context.Context, o object) error {
 	if c.blocked(o) {
 		return nil
 	}
-	if _, err := c.awaitGraph(ctx, o); err != nil || c.blocked(o) {
+	m, err := c.awaitGraph(ctx, o)
+	if err != nil || c.blocked(o) {
+		return err
+	}
+	if err := c.holds(m); err != nil {
 		return err
 	}
 	return c.removeFinalizer(ctx, o, metav1.FinalizerDeleteDependents)
