@@ -18,10 +18,23 @@ const listPatience = 30 * time.Second
 // orphan cuts the references of all dependents and then lets the owner go. A dependent of which the collector does not
 // know would go with the owner (kubernetes/kubernetes#26120), so the graph has to show all that there were when the
 // owner was marked. What cannot be known keeps the owner: to wait undoes nothing, and to delete cannot be undone.
+//
+// A controller that has read the owner before the mark may give it a dependent after it. So the graph is looked at once
+// more, at the version that the server has come to meanwhile.
 func (c *Controller) orphan(ctx context.Context, o object) error {
-	unknown, err := c.letGo(ctx, o)
+	_, _, err := c.letGo(ctx, o)
 	if err != nil {
 		return err
+	}
+	if o.version, err = c.presentVersion(ctx, o); err != nil {
+		return err
+	}
+	adopted, unknown, err := c.letGo(ctx, o)
+	if err != nil {
+		return err
+	}
+	if adopted > 0 { // and there may be more
+		return fmt.Errorf("%w: it was given %d more", errGraphBehind, adopted)
 	}
 	if unknown != nil {
 		c.log.Warn("an owner goes, and what it has of kinds that are not known does not stay",
@@ -30,19 +43,28 @@ func (c *Controller) orphan(ctx context.Context, o object) error {
 	return c.removeFinalizer(ctx, o, metav1.FinalizerOrphanDependents)
 }
 
-// letGo cuts the references of the dependents that an owner has at its version, and returns why there may be others that
-// nothing shows.
-func (c *Controller) letGo(ctx context.Context, o object) (unknown, err error) {
+// letGo cuts the references of the dependents that an owner has at its version, and returns how many it had, and why
+// there may be others that nothing shows.
+func (c *Controller) letGo(ctx context.Context, o object) (dependents int, unknown, err error) {
 	found, unknown, err := c.dependentsAt(ctx, o)
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	for _, d := range found {
 		if err := c.cutReferences(ctx, d, []metav1.OwnerReference{{UID: o.uid}}); err != nil {
-			return nil, err
+			return 0, nil, err
 		}
 	}
-	return unknown, nil
+	return len(found), unknown, nil
+}
+
+// presentVersion returns the version that the server's storage has come to.
+func (c *Controller) presentVersion(ctx context.Context, o object) (string, error) {
+	list, err := c.endpoint(o).List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return "", fmt.Errorf("ask for the version of %s: %w", o.resource.Resource, err)
+	}
+	return list.ResourceVersion, nil
 }
 
 // dependentsAt returns all dependents that an owner has at its version: as the graph shows them, and where nothing tells

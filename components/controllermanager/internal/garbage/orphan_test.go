@@ -125,6 +125,18 @@ func TestOwnersDoNotGoBeforeTheirDependents(t *testing.T) {
 			},
 			dependent: "gadgets/one",
 		},
+		"a dependent was adopted after the mark": {
+			before: func(a *api) { a.create("things/one") },
+			after: func(a *api) {
+				a.set(func() {
+					a.mark("owner", orphan, 0)
+					a.hold(things)
+					a.adopt("things/one", "owner")
+				})
+				time.Sleep(3 * time.Second)
+				a.set(func() { delete(a.held, things) })
+			},
+		},
 		"in the foreground, the collector was away, and a resource cannot be listed at first": {
 			before: func(a *api) {
 				a.create("things/one", "owner")
