@@ -5,6 +5,8 @@ import (
 	"maps"
 	"net"
 	"testing"
+
+	"github.com/levelwire/levelwire/internal/testwait"
 )
 
 // newBalancer puts a balancer in front of n echo servers.
@@ -69,7 +71,7 @@ func TestBalancerKill(t *testing.T) {
 	wantBroken(t, third)
 	send(t, second, "alive")
 	receive(t, second, "alive")
-	waitFor(t, "the killed connections to be gone", func() bool { return b.Open()[targets[0]] == 0 })
+	testwait.Stable(t, "the killed connections to be gone", func() (any, bool) { seen := b.Open()[targets[0]]; return seen, seen == 0 })
 }
 
 func TestBalancerReplace(t *testing.T) {
@@ -140,7 +142,7 @@ func TestBalancerSparesNoConnectionThatIsBeingMade(t *testing.T) {
 		b.Cut()
 	}
 	wantRefused(t, p)
-	waitFor(t, "no connection", func() bool { return len(b.Open()) == 0 })
+	testwait.Stable(t, "no connection", func() (any, bool) { seen := len(b.Open()); return seen, seen == 0 })
 	close(dialed)
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/levelwire/levelwire/internal/testwait"
 	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 )
 
@@ -122,20 +123,6 @@ func wantRefused(t *testing.T, p *Proxy) {
 	wantBroken(t, c)
 }
 
-func waitFor(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	deadline := time.After(time.Minute)
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("waited in vain for: %s", what)
-		}
-	}
-}
-
 func TestTransparent(t *testing.T) {
 	p := newProxy(t)
 	c := connect(t, p)
@@ -152,7 +139,7 @@ func TestTransparent(t *testing.T) {
 	if !bytes.Equal(got, want) {
 		t.Errorf("%d bytes came back of %d, or others", len(got), len(want))
 	}
-	waitFor(t, "the connection to be gone", func() bool { return p.Stats().Open == 0 })
+	testwait.Stable(t, "the connection to be gone", func() (any, bool) { seen := p.Stats().Open; return seen, seen == 0 })
 	total := int64(len(want) + len("hello"))
 	if got, want := p.Stats(), (Stats{Accepted: 1, Bytes: [2]int64{total, total}}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
@@ -167,7 +154,7 @@ func TestCut(t *testing.T) {
 	}
 	wantBroken(t, a)
 	wantBroken(t, b)
-	waitFor(t, "both to be gone", func() bool { return p.Stats().Open == 0 })
+	testwait.Stable(t, "both to be gone", func() (any, bool) { seen := p.Stats().Open; return seen, seen == 0 })
 	if n := p.Cut(); n != 0 {
 		t.Errorf("cut %d connections again", n)
 	}
@@ -179,7 +166,7 @@ func TestRefuse(t *testing.T) {
 	old := connect(t, p)
 	p.Refuse(true)
 	wantRefused(t, p)
-	waitFor(t, "the refusal to be counted", func() bool { return p.Stats().Refused == 1 })
+	testwait.Stable(t, "the refusal to be counted", func() (any, bool) { seen := p.Stats().Refused; return seen, seen == 1 })
 	send(t, old, "still here")
 	receive(t, old, "still here")
 	p.Refuse(false)
@@ -198,7 +185,7 @@ func TestTargetDown(t *testing.T) {
 	}
 	defer p.Close()
 	wantRefused(t, p)
-	waitFor(t, "the refusal to be counted", func() bool { return p.Stats().Refused == 1 })
+	testwait.Stable(t, "the refusal to be counted", func() (any, bool) { seen := p.Stats().Refused; return seen, seen == 1 })
 	if s := p.Stats(); s.Accepted != 0 {
 		t.Errorf("%+v", s)
 	}
@@ -219,7 +206,7 @@ func TestStall(t *testing.T) {
 		send(t, c, "ping")
 		wantSilence(t, c)
 		if d == ToClient { // the stall of one direction does not reach the other
-			waitFor(t, "the server to get it", func() bool { return p.Stats().Bytes[ToServer] == int64(len("helloping")) })
+			testwait.Stable(t, "the server to get it", func() (any, bool) { seen := p.Stats().Bytes[ToServer]; return seen, seen == int64(len("helloping")) })
 		}
 		p.Stall(d, false)
 		receive(t, c, "ping") // late, but not lost
@@ -245,7 +232,7 @@ func TestCutWhileStalled(t *testing.T) {
 	send(t, c, "lost")
 	p.Cut()
 	wantBroken(t, c)
-	waitFor(t, "the connection to be gone", func() bool { return p.Stats().Open == 0 })
+	testwait.Stable(t, "the connection to be gone", func() (any, bool) { seen := p.Stats().Open; return seen, seen == 0 })
 }
 
 func TestCloseWrite(t *testing.T) {
@@ -257,7 +244,7 @@ func TestCloseWrite(t *testing.T) {
 	}
 	before := p.Stats().Bytes[ToServer]
 	send(t, c, "more") // this half is still open
-	waitFor(t, "the server to get it", func() bool { return p.Stats().Bytes[ToServer] == before+4 })
+	testwait.Stable(t, "the server to get it", func() (any, bool) { seen := p.Stats().Bytes[ToServer]; return seen, seen == before+4 })
 }
 
 func TestDelay(t *testing.T) {
