@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -21,6 +20,7 @@ import (
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/components/kubelet"
 	"github.com/levelwire/levelwire/components/metrics"
+	"github.com/levelwire/levelwire/internal/testwait"
 )
 
 // TestAutoscaler: a Deployment gets the replicas that its pods' memory asks for, as
@@ -48,18 +48,14 @@ func TestAutoscaler(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(c, "the pod runs and is measured", func() bool {
+	d := testwait.Stable(t, "the pod runs and is measured", func() (*appsv1.Deployment, bool) {
 		d, err := deployments.Get(c.ctx, "web", metav1.GetOptions{})
 		response, asked := c.client.Raw(c.ctx, client.RawRequest{Path: "/apis/metrics.k8s.io/v1beta1/namespaces/default/pods"})
 		if asked == nil {
 			_ = response.Body.Close()
 		}
-		return err == nil && d.Status.AvailableReplicas == 1 && asked == nil && response.StatusCode == 200
+		return d, err == nil && d.Status.AvailableReplicas == 1 && asked == nil && response.StatusCode == 200
 	})
-	d, err := deployments.Get(c.ctx, "web", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	half := resource.MustParse("50Mi")
 	autoscalers := client.For[*autoscalingv2.HorizontalPodAutoscaler](c.client).Namespace("default")
 	h, err := autoscalers.Create(c.ctx, &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
@@ -134,18 +130,18 @@ func TestAutoscalerReadsMetricsOfOthers(t *testing.T) {
 		fmt.Fprintf(w, `{"items":[%s]}`, items)
 	})
 	serveAggregated(c, "adapter", handler, custom, external)
-	eventually(c, "the servers of metrics are asked", func() bool {
+	testwait.Stable(t, "the servers of metrics are asked", func() (any, bool) {
 		for _, path := range []string{custom + "/namespaces/default/metrics/tickets", external + "/namespaces/default/empty"} {
 			response, err := c.client.Raw(c.ctx, client.RawRequest{Path: path})
 			if err != nil {
-				return false
+				return err, false
 			}
 			_ = response.Body.Close()
 			if response.StatusCode != http.StatusOK {
-				return false
+				return path + ": " + response.Status, false
 			}
 		}
-		return true
+		return nil, true
 	})
 
 	quantity := func(s string) *resource.Quantity { q := resource.MustParse(s); return &q }
@@ -247,18 +243,5 @@ func serveAggregated(c *cluster, name string, handler http.Handler, paths ...str
 		if err != nil {
 			c.t.Fatal(err)
 		}
-	}
-}
-
-func eventually(c *cluster, what string, is func() bool) {
-	c.t.Helper()
-	deadline := time.Now().Add(testTimeout)
-	ticker := time.NewTicker(10 * time.Millisecond)
-	defer ticker.Stop()
-	for !is() {
-		if time.Now().After(deadline) {
-			c.t.Fatalf("waited in vain: %s", what)
-		}
-		<-ticker.C
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/levelwire/levelwire/components/controllermanager"
 	"github.com/levelwire/levelwire/components/kubelet"
 	"github.com/levelwire/levelwire/components/scheduler"
+	"github.com/levelwire/levelwire/internal/testwait"
 	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 	"github.com/levelwire/levelwire/levelwiretest"
 )
@@ -187,16 +188,10 @@ func awaitFrom[T client.Object](c *cluster, api client.Resource[T], from T, what
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	defer w.Close()
-	for last := from; ; {
-		ev, err := w.Next()
-		if err != nil {
-			c.t.Fatalf("%s: waited in vain for %s: %v; last seen: %+v", from.GetName(), what, err, last)
-		}
-		if last = ev.Object; ev.Type == watch.Modified && wanted(last) {
-			return last
-		}
-	}
+	seen := testwait.Events(c.t, from.GetName()+": "+what, testwait.Follow(c.t, w), testwait.Last(func(ev client.WatchEvent[T]) bool {
+		return ev.Type == watch.Modified && wanted(ev.Object)
+	}))
+	return seen[len(seen)-1].Object
 }
 
 // change applies fn to an object, again after a conflict.

@@ -29,6 +29,7 @@ import (
 	"github.com/levelwire/levelwire/components/controllermanager/internal/nodelifecycle"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/podautoscaler"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/pods"
+	"github.com/levelwire/levelwire/internal/testwait"
 )
 
 // TestNodeWhoseLeaseIsNotSeen: a node that renews its Lease is not silent because the watch of Leases is. Nothing else
@@ -63,10 +64,10 @@ func TestNodeWhoseLeaseIsNotSeen(t *testing.T) {
 		t.Errorf("%v, %v: the node was taken for silent", n, err)
 	}
 	held.release()
-	eventually(c, "the node is silent when the renewal that came late is as old", func() bool {
+	testwait.Stable(t, "the node is silent when the renewal that came late is as old", func() (any, bool) {
 		stands.at.Add(1)
 		n, err := nodes.Get(c.ctx, "n", metav1.GetOptions{})
-		return err == nil && tainted(n, corev1.TaintNodeUnreachable)
+		return []any{n, err}, err == nil && tainted(n, corev1.TaintNodeUnreachable)
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/nodelifecycle"
+	"github.com/levelwire/levelwire/internal/testwait"
 )
 
 // TestAllNodesLost: when no node is ready and heard of, no pod leaves its node because of that. When one is heard of again,
@@ -81,11 +82,11 @@ func TestAllNodesLost(t *testing.T) {
 				n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == "drained" })
 			})
 
-			eventually(c, "the other node is lost", func() bool {
+			testwait.Stable(t, "the other node is lost", func() (any, bool) {
 				say(c, "b", corev1.ConditionTrue)
 				now.move(time.Second)
 				pod, err := podAPI.Get(c.ctx, "on-a", metav1.GetOptions{})
-				return err == nil && pod.DeletionTimestamp != nil
+				return []any{pod, err}, err == nil && pod.DeletionTimestamp != nil
 			})
 		})
 	}

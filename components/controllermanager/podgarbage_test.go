@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/client"
+	"github.com/levelwire/levelwire/internal/testwait"
 	"github.com/levelwire/levelwire/levelwiretest"
 	"github.com/levelwire/levelwire/server"
 	"github.com/levelwire/levelwire/storage"
@@ -64,8 +65,8 @@ func TestInterruptedDeletionOfAPod(t *testing.T) {
 	}
 	refuses.Store(false)
 	c.startManager()
-	eventually(c, "the pod is gone", func() bool {
-		_, err := pods.Get(ctx, "half", metav1.GetOptions{})
-		return apierrors.IsNotFound(err)
+	testwait.Stable(t, "the pod is gone", func() (any, bool) {
+		pod, err := pods.Get(ctx, "half", metav1.GetOptions{})
+		return []any{pod, err}, apierrors.IsNotFound(err)
 	})
 }
