@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/levelwire/levelwire/internal/faultnet"
+	"github.com/levelwire/levelwire/internal/testwait"
 	"github.com/levelwire/levelwire/server/internal/h2/listen"
 )
 
@@ -33,7 +34,7 @@ func TestSilentConnectionsMakeRoom(t *testing.T) {
 				must(t, err)
 				defer conn.Close()
 			}
-			eventually(t, "the connections are not closed", func() bool { return c.server.connections.Evicted() == 50-8 })
+			testwait.Stable(t, "the connections are closed", func() (any, bool) { seen := c.server.connections.Evicted(); return seen, seen == 50-8 })
 			newcomer, other := clients(c.authority)
 			for _, client := range []*http.Client{newcomer, other} {
 				defer client.CloseIdleConnections()
@@ -93,7 +94,7 @@ func TestTooManyConnections(t *testing.T) {
 		must(t, err)
 		defer conn.Close()
 	}
-	eventually(t, "no connection is refused", func() bool { return c.server.connections.Refused() == 41 })
+	testwait.Stable(t, "41 connections are refused", func() (any, bool) { seen := c.server.connections.Refused(); return seen, seen == 41 })
 	if n := c.server.connections.Open(); n != 10 {
 		t.Errorf("%d are open", n)
 	}
@@ -109,13 +110,14 @@ func TestTooManyConnections(t *testing.T) {
 	for _, client := range open {
 		client.CloseIdleConnections()
 	}
-	eventually(t, "no other connection gets in", func() bool {
+	testwait.Stable(t, "another connection gets in", func() (any, bool) {
 		client, _ := clients(c.authority)
 		defer client.CloseIdleConnections()
 		resp, err := client.Get(c.url + "/healthz")
-		if err == nil {
-			resp.Body.Close()
+		if err != nil {
+			return err, false
 		}
-		return err == nil && resp.StatusCode == http.StatusOK
+		resp.Body.Close()
+		return resp.Status, resp.StatusCode == http.StatusOK
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/levelwire/levelwire/internal/testwait"
 	"github.com/levelwire/levelwire/server/internal/auth"
 )
 
@@ -60,8 +61,9 @@ func TestANoisyUserDelaysNoOther(t *testing.T) {
 	refused := func() string {
 		return c.metric("apiserver_flowcontrol_rejected_requests_total", ofGlobalDefault+`,reason="queue-full"`)
 	}
-	eventually(t, "the queue of the noisy user is not full", func() bool {
-		return c.metric("apiserver_flowcontrol_current_inqueue_requests", ofGlobalDefault) == fmt.Sprint(queued) && refused() != ""
+	testwait.Stable(t, "the queue of the noisy user is full", func() (any, bool) {
+		waiting, refused := c.metric("apiserver_flowcontrol_current_inqueue_requests", ofGlobalDefault), refused()
+		return []string{waiting, refused}, waiting == fmt.Sprint(queued) && refused != ""
 	})
 	for _, token := range []string{testToken, nodeToken, adminToken} {
 		for _, path := range []string{"/api/v1/namespaces/a/pods/one?resourceVersion=0", "/api/v1/pods?resourceVersion=0"} {
@@ -92,16 +94,18 @@ func TestANoisyUserDelaysNoOther(t *testing.T) {
 	if codes["200"] < queued || codes["200"]+codes["429"] != asked {
 		t.Errorf("answers: %v", codes)
 	}
-	eventually(t, "seats are not given back", func() bool {
-		return c.metric("apiserver_flowcontrol_current_executing_seats", ofGlobalDefault) == "0"
+	testwait.Stable(t, "seats are given back", func() (any, bool) {
+		seen := c.metric("apiserver_flowcontrol_current_executing_seats", ofGlobalDefault)
+		return seen, seen == "0"
 	})
 }
 
 // TestAnswersSayHowTheyWereClassified, by headers, for each kind of request.
 func TestAnswersSayHowTheyWereClassified(t *testing.T) {
 	c := newCluster(t, fairly(200))
-	eventually(t, "the stored objects are not used", func() bool {
-		return c.get("/api/v1/pods").header.Get("X-Kubernetes-PF-FlowSchema-UID") != ""
+	testwait.Stable(t, "the stored objects are used", func() (any, bool) {
+		seen := c.get("/api/v1/pods").header.Get("X-Kubernetes-PF-FlowSchema-UID")
+		return seen, seen != ""
 	})
 	for path, want := range map[string]string{
 		"flowschemas/global-default":                 "X-Kubernetes-PF-FlowSchema-UID",
@@ -138,8 +142,9 @@ func TestRefusedRequestsSayWhenToComeBack(t *testing.T) {
 	for range 400 {
 		a.send("GET", "/api/v1/pods", true)
 	}
-	eventually(t, "the queue is not full", func() bool {
-		return c.metric("apiserver_flowcontrol_current_inqueue_requests", ofGlobalDefault) == "300"
+	testwait.Stable(t, "the queue is full", func() (any, bool) {
+		seen := c.metric("apiserver_flowcontrol_current_inqueue_requests", ofGlobalDefault)
+		return seen, seen == "300"
 	})
 	got := c.get("/api/v1/pods", "Authorization: Bearer "+greedyToken)
 	if s := got.status(t); got.code != http.StatusTooManyRequests || s.Reason != "TooManyRequests" || got.header.Get("Retry-After") != "1" {
@@ -163,8 +168,9 @@ func TestWatchesHoldSeatsOnlyAtFirst(t *testing.T) {
 		t.Errorf("answers: %v", codes)
 	}
 	c.watch("/api/v1/pods?watch=1&resourceVersion=0").want(fmt.Sprintf("ADDED one@%d", rev))
-	eventually(t, "watches keep their seats", func() bool {
-		return c.metric("apiserver_flowcontrol_current_executing_requests", ofGlobalDefault) == "0"
+	testwait.Stable(t, "watches give back their seats", func() (any, bool) {
+		seen := c.metric("apiserver_flowcontrol_current_executing_requests", ofGlobalDefault)
+		return seen, seen == "0"
 	})
 }
 
@@ -174,7 +180,7 @@ func TestWidth(t *testing.T) {
 	for i := range 250 {
 		c.put(testPod([]string{"a", "b"}[i%2], fmt.Sprint("pod-", i), nil, ""))
 	}
-	eventually(t, "the pods are not there", func() bool { return c.caches[c.pods].Current().Len() == 250 })
+	testwait.Stable(t, "the pods are there", func() (any, bool) { seen := c.caches[c.pods].Current().Len(); return seen, seen == 250 })
 	const pods, inA = "/api/v1/pods", "/api/v1/namespaces/a/pods"
 	check := func(method, path string, want int) {
 		t.Helper()
@@ -207,6 +213,6 @@ func TestWidth(t *testing.T) {
 		c.put(big)
 		big.Name += "-"
 	}
-	eventually(t, "the pods are not there", func() bool { return c.caches[c.pods].Current().Len() == 253 })
+	testwait.Stable(t, "the pods are there", func() (any, bool) { seen := c.caches[c.pods].Current().Len(); return seen, seen == 253 })
 	check("GET", pods, maxSeats)
 }

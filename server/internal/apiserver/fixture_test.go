@@ -13,7 +13,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -26,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/levelwire/levelwire/internal/pki"
+	"github.com/levelwire/levelwire/internal/testwait"
 	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 	"github.com/levelwire/levelwire/server/internal/auth"
 	"github.com/levelwire/levelwire/server/internal/flowcontrol"
@@ -179,9 +179,9 @@ func (c *cluster) start(all []*watchcache.Cache, unfed bool) {
 			must(c.t, c.fairness.Ensure(ctx))
 			// Levels are created before schemas.
 			for group, schema := range map[string]string{auth.Masters: "exempt", "system:nodes": "system-nodes", auth.Authenticated: "global-default"} {
-				eventually(c.t, "the stored FlowSchemas are not used", func() bool {
+				testwait.Stable(c.t, "the stored FlowSchemas are used", func() (any, bool) {
 					m := c.fairness.Classify(&auth.Attributes{User: auth.User{Groups: []string{group}}, Verb: "list", Resource: "pods"})
-					return m.Schema == schema && m.SchemaUID[0] != "" && m.LevelUID[0] != ""
+					return m, m.Schema == schema && m.SchemaUID[0] != "" && m.LevelUID[0] != ""
 				})
 			}
 		}
@@ -331,7 +331,7 @@ func (c *cluster) put(pod *corev1.Pod) storage.Revision {
 // cached returns when the cache of pods has a revision: from then on, reads at version 0 have it.
 func (c *cluster) cached(rev storage.Revision) {
 	c.t.Helper()
-	eventually(c.t, "the cache does not have the pods", func() bool { return c.caches[c.pods].Reached() >= rev })
+	testwait.Stable(c.t, "the cache has the pods", func() (any, bool) { seen := c.caches[c.pods].Reached(); return seen, seen >= rev })
 }
 
 func (c *cluster) remove(namespace, name string) storage.Revision {
@@ -438,18 +438,7 @@ func (e frame) String() string {
 // untilIdle waits until a gauge of open watches is at zero.
 func untilIdle(t testing.TB, gauge prometheus.Gauge) {
 	t.Helper()
-	eventually(t, "a watch whose client has gone is still open", func() bool { return gaugeValue(t, gauge) == 0 })
-}
-
-// eventually waits for a state that a test knows will come, and fails as what says if it
-// does not.
-func eventually(t testing.TB, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(3 * time.Minute); !is(); runtime.Gosched() {
-		if time.Now().After(deadline) {
-			t.Fatal(what)
-		}
-	}
+	testwait.Stable(t, "the watches are closed whose clients have gone", func() (any, bool) { seen := gaugeValue(t, gauge); return seen, seen == 0 })
 }
 
 func compact(t testing.TB, data []byte) string {

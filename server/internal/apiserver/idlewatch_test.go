@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
+
+	"github.com/levelwire/levelwire/internal/testwait"
 )
 
 // watchesServed is how many goroutines serve watches.
@@ -24,7 +26,9 @@ func TestIdleWatchesHoldNoGoroutine(t *testing.T) {
 	c := newCluster(t)
 	revs := seed(c)
 	gauge := c.server.metrics.Watches.WithLabelValues("", "v1", "pods")
-	idle := func() { eventually(t, "a goroutine serves idle watches", func() bool { return watchesServed() == 0 }) }
+	idle := func() {
+		testwait.Stable(t, "no goroutine serves idle watches", func() (any, bool) { seen := watchesServed(); return seen, seen == 0 })
+	}
 	var open []*frames
 	for i := range watches {
 		path := expand("/api/v1/pods?watch=1&allowWatchBookmarks=true&resourceVersion={third}", revs)
@@ -48,7 +52,7 @@ func TestIdleWatchesHoldNoGoroutine(t *testing.T) {
 	for _, stream := range open[:watches/2] {
 		stream.close()
 	}
-	eventually(t, "watches are open whose clients have gone", func() bool { return gaugeValue(t, gauge) == watches/2 })
+	testwait.Stable(t, "the watches are closed whose clients have gone", func() (any, bool) { seen := gaugeValue(t, gauge); return seen, seen == watches/2 })
 	short := c.watch(fmt.Sprint("/api/v1/pods?watch=1&allowWatchBookmarks=true&timeoutSeconds=1&resourceVersion=", last)) //passes: the watch ends by it
 	short.want(fmt.Sprint("BOOKMARK @", last))
 	short.wantEnd()
@@ -74,7 +78,10 @@ func TestIdleWatchThatCannotBeSent(t *testing.T) {
 	requests := newRawRequests(framer)
 	must(t, requests.write([2]string{":authority", "it"}, [2]string{":path", expand("/api/v1/pods?watch=1&resourceVersion={third}", revs)}))
 	gauge := c.server.metrics.Watches.WithLabelValues("", "v1", "pods")
-	eventually(t, "the watch is not open", func() bool { return gaugeValue(t, gauge) == 1 && watchesServed() == 0 })
+	testwait.Stable(t, "the watch is open and idle", func() (any, bool) {
+		open, served := gaugeValue(t, gauge), watchesServed()
+		return []any{open, served}, open == 1 && served == 0
+	})
 	c.put(testPod("a", "more", nil, ""))
 	for {
 		read, err := framer.ReadFrame()

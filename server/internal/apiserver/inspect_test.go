@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/levelwire/levelwire/internal/debugapi"
+	"github.com/levelwire/levelwire/internal/testwait"
 	"github.com/levelwire/levelwire/server/internal/auth"
 	"github.com/levelwire/levelwire/storage"
 )
@@ -50,17 +51,16 @@ func TestWatchersAreShown(t *testing.T) {
 		}
 		big := testPod("z", "big", nil, "n1")
 		big.Annotations = map[string]string{"fill": strings.Repeat("x", 200<<10)}
-		eventually(t, "the watch whose client does not read does not lag", func() bool {
+		testwait.Stable(t, "the watch whose client does not read lags", func() (any, bool) {
 			c.put(big)
 			slow := byAgent()["slow"]
-			return slow.LagEvents > 2 && slow.State == "writing" && slow.LagMillis > 0 && slow.Bytes > 0
+			return slow, slow.LagEvents > 2 && slow.State == "writing" && slow.LagMillis > 0 && slow.Bytes > 0
 		})
-		var first, second debugapi.Watcher
-		eventually(t, "another watch lags, too", func() bool { // nothing is put any more
+		found := testwait.Stable(t, "no other watch lags", func() (map[string]debugapi.Watcher, bool) { // nothing is put any more
 			found := byAgent()
-			first, second = found["first"], found["second"]
-			return first.LagEvents == 0 && first.State == "idle" && second.LagEvents == 0
+			return found, found["first"].LagEvents == 0 && found["first"].State == "idle" && found["second"].LagEvents == 0
 		})
+		first, second := found["first"], found["second"]
 		if first.Began != "initial" || first.LabelSelector != "app=x" || first.User != "tester" || first.Events < 2 || first.Bytes < 100 {
 			t.Errorf("the first: %+v", first)
 		}
@@ -77,7 +77,7 @@ func TestWatchersAreShown(t *testing.T) {
 		initial.close()
 		exact.close()
 		slow.close()
-		eventually(t, "closed watches are shown", func() bool { return len(byAgent()) == 0 })
+		testwait.Stable(t, "closed watches are not shown", func() (any, bool) { seen := len(byAgent()); return seen, seen == 0 })
 	})
 }
 

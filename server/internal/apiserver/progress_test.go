@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/levelwire/levelwire/internal/testwait"
 	"github.com/levelwire/levelwire/server/internal/apiserver/watchstream"
 	"github.com/levelwire/levelwire/server/internal/auth"
 )
@@ -45,7 +46,7 @@ func TestProgressOnRequest(t *testing.T) {
 	without.want(fmt.Sprint("ADDED here@", at))
 	stream.close()
 	gauge := c.server.metrics.Watches.WithLabelValues("", "v1", "pods")
-	eventually(t, "the watch is open whose client has gone", func() bool { return gaugeValue(t, gauge) == 1 })
+	testwait.Stable(t, "the watch is closed whose client has gone", func() (any, bool) { seen := gaugeValue(t, gauge); return seen, seen == 1 })
 	if got := c.get("/api/v1/pods?limit=1", named("one")).header.Get(watchstream.ProgressHeader); got != "" {
 		t.Errorf("after the end of the watch the header is %q", got)
 	}

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
+	"github.com/levelwire/levelwire/internal/testwait"
 	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/auth"
 	"github.com/levelwire/levelwire/storage"
@@ -193,7 +194,7 @@ func TestBodiesInMemoryAreBounded(t *testing.T) {
 		}
 	}
 	a.conn.Close()
-	eventually(t, "the memory of bodies is not given back", func() bool { return c.server.bodies.InUse() == 0 })
+	testwait.Stable(t, "the memory of bodies is given back", func() (any, bool) { seen := c.server.bodies.InUse(); return seen, seen == 0 })
 }
 
 // TestAnswersThatAreNotReadHoldNoSlots: lists whose stream windows stay shut, more than
@@ -212,16 +213,18 @@ func TestAnswersThatAreNotReadHoldNoSlots(t *testing.T) {
 				a.send("GET", path, true)
 			}
 			accepted += a.answered(batch)["200"]
-			eventually(t, "slots are not given back while a client does not read", func() bool { return c.server.readSlots.Parked() == int64(accepted) })
+			testwait.Stable(t, "slots are given back while a client does not read", func() (any, bool) { seen := c.server.readSlots.Parked(); return seen, seen == int64(accepted) })
 		}
 		for _, token := range []string{greedyToken, testToken, adminToken} {
-			eventually(t, "another user cannot read", func() bool {
-				return c.get("/api/v1/pods?resourceVersion=0", "Authorization: Bearer "+token).code == http.StatusOK
+			testwait.Stable(t, "another user can read", func() (any, bool) {
+				seen := c.get("/api/v1/pods?resourceVersion=0", "Authorization: Bearer "+token).code
+				return seen, seen == http.StatusOK
 			})
 		}
 		a.conn.Close()
-		eventually(t, "slots are not given back", func() bool {
-			return c.server.readSlots.InUse() == 0 && c.server.readSlots.Parked() == 0
+		testwait.Stable(t, "slots are given back", func() (any, bool) {
+			used, parked := c.server.readSlots.InUse(), c.server.readSlots.Parked()
+			return []int64{used, parked}, used == 0 && parked == 0
 		})
 	}
 }
@@ -261,10 +264,10 @@ func TestWatchesHoldASlotUntilTheirInitialEventsAreSent(t *testing.T) {
 	other := c.server.readSlots.Slot(t.Context(), otherUser, c.server.readSeats.Flow(otherUser))
 	must(t, other.Take())
 	stream := c.watch("/api/v1/pods?watch=1&resourceVersion=0") // the answer begins without a slot
-	eventually(t, "the watch does not wait for a slot", func() bool { return c.server.readSlots.Waiting() == 1 })
+	testwait.Stable(t, "the watch waits for a slot", func() (any, bool) { seen := c.server.readSlots.Waiting(); return seen, seen == 1 })
 	other.Release()
 	stream.want(fmt.Sprintf("ADDED one@%d", first))
-	eventually(t, "the watch keeps its slot", func() bool { return c.server.readSlots.InUse() == 0 })
+	testwait.Stable(t, "the watch gives back its slot", func() (any, bool) { seen := c.server.readSlots.InUse(); return seen, seen == 0 })
 	must(t, other.Take())
 	defer other.Release()
 	rev := c.put(testPod("a", "two", nil, ""))
@@ -304,7 +307,7 @@ func TestSelectorsAreBounded(t *testing.T) {
 	}
 	c.watch(path) // of another user
 	a.conn.Close()
-	eventually(t, "selectors are not given back", func() bool { return c.server.selectors.InUse() < 2*request.MaxSelectorBytes })
+	testwait.Stable(t, "selectors are given back", func() (any, bool) { seen := c.server.selectors.InUse(); return seen, seen < 2*request.MaxSelectorBytes })
 }
 
 // TestWatchesOfAUserAreBounded: one user cannot open all that there may be.
@@ -326,7 +329,7 @@ func TestWatchesOfAUserAreBounded(t *testing.T) {
 		}
 	}
 	a.conn.Close()
-	eventually(t, "watches that have ended are counted", func() bool { return c.server.watches.InUse() == 2 })
+	testwait.Stable(t, "watches that have ended are not counted", func() (any, bool) { seen := c.server.watches.InUse(); return seen, seen == 2 })
 }
 
 // TestBodiesOfWatchesAreNotKept: those over HTTP/1.1 are read, and could take memory that
@@ -366,9 +369,13 @@ func TestWebSocketsThatAreNotReadHoldNoSlots(t *testing.T) {
 	_, err := fmt.Fprintf(conn, "GET /api/v1/pods?watch=1&resourceVersion=0 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"+
 		"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n", testToken)
 	must(t, err)
-	eventually(t, "a WebSocket that is not read keeps its slot", func() bool {
-		return c.server.readSlots.Parked() == 1 && c.server.readSlots.InUse() == 0
+	testwait.Stable(t, "a WebSocket that is not read gives back its slot", func() (any, bool) {
+		used, parked := c.server.readSlots.InUse(), c.server.readSlots.Parked()
+		return []int64{used, parked}, used == 0 && parked == 1
 	})
 	conn.Close()
-	eventually(t, "the slot is not given back", func() bool { return c.server.readSlots.Parked() == 0 && c.server.readSlots.InUse() == 0 })
+	testwait.Stable(t, "the slot is given back", func() (any, bool) {
+		used, parked := c.server.readSlots.InUse(), c.server.readSlots.Parked()
+		return []int64{used, parked}, used == 0 && parked == 0
+	})
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/levelwire/levelwire/internal/testwait"
 )
 
 // dialHTTP1 connects without saying anything.
@@ -77,7 +79,7 @@ func TestBodiesThatDoNotCome(t *testing.T) {
 		})
 	}
 	// The slot of the last answer is released a moment after it has been read.
-	eventually(t, "a request still holds the slot", func() bool { return c.get("/api/v1/pods?limit=1").code == http.StatusOK })
+	testwait.Stable(t, "no request holds the slot", func() (any, bool) { seen := c.get("/api/v1/pods?limit=1").code; return seen, seen == http.StatusOK })
 }
 
 // TestWatchesWithABody are as long as others.

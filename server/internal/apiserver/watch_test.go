@@ -15,6 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/levelwire/levelwire/internal/testwait"
 )
 
 const initialEnd = "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
@@ -457,13 +459,11 @@ func TestStalledClientIsGivenUp(t *testing.T) {
 			resp := c.open(t.Context(), client, http.MethodGet, "/api/v1/pods?watch=1&resourceVersion=0", "")
 			defer resp.Body.Close()
 			gauge := c.server.metrics.Watches.WithLabelValues("", "v1", "pods")
-			deadline := time.Now().Add(3 * time.Minute)
-			for gaugeValue(t, gauge) > 0 {
-				if time.Now().After(deadline) {
-					t.Fatal("a client that reads nothing still holds its watch")
-				}
+			testwait.Stable(t, "the watch ends of a client that reads nothing", func() (any, bool) {
 				c.put(filler)
-			}
+				open := gaugeValue(t, gauge)
+				return open, open == 0
+			})
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/levelwire/levelwire/internal/debugapi"
+	"github.com/levelwire/levelwire/internal/testwait"
 	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 	"github.com/levelwire/levelwire/server/internal/auth"
 	"github.com/levelwire/levelwire/server/internal/runqueue"
@@ -111,8 +112,9 @@ func TestWatchedWindowNeedsBothRights(t *testing.T) {
 	c.bind("a", "list", "lister")
 	c.bind("a", "watch", "follower")
 	c.bind("a", "watcher", "both")
-	eventually(t, "the window cannot be watched", func() bool {
-		return c.get(path+"&timeoutSeconds=1", asTable, asUser("both")).code == http.StatusOK //passes: the watch ends by it
+	testwait.Stable(t, "the window can be watched", func() (any, bool) {
+		seen := c.get(path+"&timeoutSeconds=1", asTable, asUser("both")).code //passes: the watch ends by it
+		return seen, seen == http.StatusOK
 	}) // what was granted before counts by then
 	for user, verb := range map[string]string{"lister": "cannot watch", "follower": "cannot list"} {
 		if r := c.get(path, asTable, asUser(user)); r.code != http.StatusForbidden || !strings.Contains(string(r.body), verb) {
@@ -130,8 +132,9 @@ func TestWatchedWindowNeedsBothRights(t *testing.T) {
 		}
 		stream.wantEnd()
 		c.bind("a", "watcher", "both")
-		eventually(t, "the window cannot be watched again", func() bool {
-			return c.get(path+"&timeoutSeconds=1", asTable, asUser("both")).code == http.StatusOK //passes: the watch ends by it
+		testwait.Stable(t, "the window can be watched again", func() (any, bool) {
+			seen := c.get(path+"&timeoutSeconds=1", asTable, asUser("both")).code //passes: the watch ends by it
+			return seen, seen == http.StatusOK
 		})
 	})
 }
@@ -209,7 +212,7 @@ func TestFollowedWindowsAreBounded(t *testing.T) {
 			t.Errorf("a window of 1000 rows holds %d", n)
 		}
 		stream.close()
-		eventually(t, "the rows of a window are not given back", func() bool { return c.server.windowRows.InUse() == held })
+		testwait.Stable(t, "the rows of a window are given back", func() (any, bool) { seen := c.server.windowRows.InUse(); return seen, seen == held })
 	}
 }
 
@@ -219,15 +222,16 @@ func TestFollowedWindowsComputeInTurns(t *testing.T) {
 	c := newCluster(t, threeUsers)
 	c.put(testPod("a", "one", nil, "n1"))
 	delayed := func() string { return c.metric("levelwire_runqueue_delayed_total", "") }
-	idle := func() bool {
-		return c.metric("levelwire_runqueue_running", "") == "0" && c.server.readSlots.InUse() == 0
+	idle := func() (any, bool) {
+		running, slots := c.metric("levelwire_runqueue_running", ""), c.server.readSlots.InUse()
+		return []any{running, slots}, running == "0" && slots == 0
 	}
 	c.overBoth(t, func(t *testing.T) {
 		stream := c.watch(debugapi.WindowPath+"/api/v1/pods?watch=true&limit=1", asTable, "Authorization: Bearer "+greedyToken)
 		defer stream.close()
 		stream.window()
 		for i := range 3 {
-			eventually(t, "a window that does not change holds a turn or a slot", idle)
+			testwait.Stable(t, "a window that does not change holds neither a turn nor a slot", idle)
 			tasks := make([]runqueue.Task, runtime.GOMAXPROCS(0))
 			for i := range tasks {
 				tasks[i].Start(c.server.handlers, runqueue.Level{}, "greedy")

@@ -19,6 +19,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/internal/testwait"
 	"github.com/levelwire/levelwire/server/internal/auth"
 )
 
@@ -56,7 +57,7 @@ func TestManyWithdrawnRights(t *testing.T) {
 		clients.Go(func() { got.read(conn) })
 	}
 	keeper := c.watch("/api/v1/pods?watch=1&resourceVersion=1", asUser("keeper"))
-	eventually(t, "the watches are not open", func() bool { return gaugeValue(t, gauge) == float64(*withdrawnWatches+1) })
+	testwait.Stable(t, "the watches are open", func() (any, bool) { seen := gaugeValue(t, gauge); return seen, seen == float64(*withdrawnWatches+1) })
 	rev := c.put(testPod("a", "before", nil, ""))
 	keeper.want(fmt.Sprint("ADDED before@", rev))
 	await(t, "the watches did not get the event", got.event)
@@ -72,14 +73,14 @@ func TestManyWithdrawnRights(t *testing.T) {
 		}
 	}()
 	early := c.put(testPod("a", "early", nil, "")) // is being sent while it is decided about the rights
-	eventually(t, "the rights are not decided about", func() bool { return c.server.open.Groups() == 1 })
+	testwait.Stable(t, "the rights are decided about", func() (any, bool) { seen := c.server.open.Groups(); return seen, seen == 1 })
 	decided, sent := time.Since(start), counterValue(t, events)
 	late := c.put(testPod("a", "late", nil, ""))
 	keeper.want(fmt.Sprint("ADDED early@", early), fmt.Sprint("ADDED late@", late))
 	await(t, "the watches were not ended", got.ended)
 	t.Logf("%d rights were decided about after %s, when %v events were sent; %d watches ended after %s, with %s of processor time, their clients' included",
 		users, decided.Round(time.Millisecond), sent, *withdrawnWatches, time.Since(start).Round(time.Millisecond), (usage(t) - used).Round(time.Millisecond))
-	eventually(t, "ended watches are still open", func() bool { return gaugeValue(t, gauge) == 1 })
+	testwait.Stable(t, "ended watches are closed", func() (any, bool) { seen := gaugeValue(t, gauge); return seen, seen == 1 })
 	if n := got.errors.Load(); n != int64(*withdrawnWatches) {
 		t.Errorf("%d watches got the error", n)
 	}

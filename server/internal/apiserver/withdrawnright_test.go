@@ -14,6 +14,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/internal/testwait"
 	"github.com/levelwire/levelwire/server/internal/auth"
 	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/registry/reporter"
@@ -240,7 +241,7 @@ func TestWithdrawnRightEndsInitialEvents(t *testing.T) {
 			f := c.watch("/api/v1/namespaces/a/pods?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true", asUser("jane"), "Accept: "+form)
 			f.next()
 			c.unbind("a", "watcher", "jane")
-			eventually(t, "the watch was not ended", func() bool { return c.server.open.Groups() == 0 })
+			testwait.Stable(t, "the watch was ended", func() (any, bool) { seen := c.server.open.Groups(); return seen, seen == 0 })
 			added := 1
 			for e := f.next(); ; e = f.next() {
 				if e.Type != "ADDED" {
@@ -274,7 +275,7 @@ func TestRightWithdrawnDuringOpening(t *testing.T) {
 		authorizer.set(true, true)
 		c.watch(path).wantWithdrawn("tester", "a")
 	}
-	eventually(t, "ended watches are still registered", func() bool { return c.server.open.Groups() == 0 })
+	testwait.Stable(t, "ended watches are not registered", func() (any, bool) { seen := c.server.open.Groups(); return seen, seen == 0 })
 }
 
 // fickle is an Authorizer that withdraws the right to watch, and has reported it, before

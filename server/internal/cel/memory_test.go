@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/levelwire/levelwire/internal/testwait"
 )
 
 // policy is the expressions of a policy as policy libraries have them, with constants of
@@ -82,12 +84,9 @@ func TestProgramsAreForgotten(t *testing.T) {
 		return len(programs)
 	}
 	before := count()
-	deadline := time.Now().Add(time.Minute)
-	for count() > before/2 {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d Programs stay, of %d", count(), before)
-		}
+	testwait.Stable(t, fmt.Sprintf("half of %d Programs at most stay", before), func() (any, bool) {
 		runtime.GC()
-		runtime.Gosched()
-	}
+		n := count()
+		return n, n <= before/2
+	})
 }

@@ -7,6 +7,7 @@ import (
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/internal/testwait"
 	"github.com/levelwire/levelwire/server/internal/flowcontrol/defaults"
 )
 
@@ -23,33 +24,33 @@ func TestObjectsActWhileTheServerRuns(t *testing.T) {
 	f := newFixture(t, 600)
 	f.start()
 	alice := request("alice", "get", "pods", "default")
-	is := func(schema, level string) func() bool {
-		return func() bool {
+	is := func(schema, level string) func() (any, bool) {
+		return func() (any, bool) {
 			m := f.Classify(alice)
-			return m.Schema == schema && m.Level == level
+			return m, m.Schema == schema && m.Level == level
 		}
 	}
-	condition := func(name string, want flowcontrolv1.ConditionStatus) func() bool {
-		return func() bool {
+	condition := func(name string, want flowcontrolv1.ConditionStatus) func() (any, bool) {
+		return func() (any, bool) {
 			for _, c := range getAs[*flowcontrolv1.FlowSchema](f, "flowschemas", name).Status.Conditions {
 				if c.Type == flowcontrolv1.FlowSchemaConditionDangling {
-					return c.Status == want && !c.LastTransitionTime.IsZero()
+					return c, c.Status == want && !c.LastTransitionTime.IsZero()
 				}
 			}
-			return false
+			return nil, false
 		}
 	}
-	f.eventually("a default schema has no condition", condition("global-default", flowcontrolv1.ConditionFalse))
+	testwait.Stable(t, "a default schema has its condition", condition("global-default", flowcontrolv1.ConditionFalse))
 
 	// A schema whose level does not exist harms nothing, until the level exists.
 	f.create("flowschemas", flowSchema("alices", "vip", 20, onEverything(userSubject("alice"))))
-	f.eventually("the schema does not dangle", condition("alices", flowcontrolv1.ConditionTrue))
-	if !is("global-default", "global-default")() {
-		t.Errorf("%+v", f.Classify(alice))
+	testwait.Stable(t, "the schema dangles", condition("alices", flowcontrolv1.ConditionTrue))
+	if m, ok := is("global-default", "global-default")(); !ok {
+		t.Errorf("%+v", m)
 	}
 	f.create("prioritylevelconfigurations", limited("vip", 245)) // as much as all others
-	f.eventually("the schema still dangles", condition("alices", flowcontrolv1.ConditionFalse))
-	f.eventually("the schema does not match", is("alices", "vip"))
+	testwait.Stable(t, "the schema dangles no more", condition("alices", flowcontrolv1.ConditionFalse))
+	testwait.Stable(t, "the schema matches", is("alices", "vip"))
 	if m := f.Classify(alice); m.Shares != 245 {
 		t.Errorf("the level has %d shares, want 245", m.Shares)
 	}
@@ -70,9 +71,9 @@ func TestObjectsActWhileTheServerRuns(t *testing.T) {
 	change(f, "prioritylevelconfigurations", "vip", func(l *flowcontrolv1.PriorityLevelConfiguration) {
 		*l.Spec.Limited.NominalConcurrencyShares = 0
 	})
-	f.eventually("the level keeps its shares", func() bool { return nominal("vip") == 0 })
+	testwait.Stable(t, "the level has no shares", func() (any, bool) { seen := nominal("vip"); return seen, seen == 0 })
 	f.delete("prioritylevelconfigurations", "vip")
-	f.eventually("the schema matches without its level", is("global-default", "global-default"))
+	testwait.Stable(t, "the schema matches without its level", is("global-default", "global-default"))
 	held.Release()
 	f.delete("flowschemas", "alices")
 }

@@ -10,6 +10,7 @@ import (
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/internal/testwait"
 	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/resource"
@@ -78,19 +79,10 @@ func (f *fixture) start() {
 	f.Helper()
 	must(f, f.Ensure(f.Context()))
 	f.runs(f.Run)
-	f.eventually("the stored objects are not used", func() bool {
-		return f.Classify(request("alice", "get", "pods", "default")).SchemaUID[0] != ""
+	testwait.Stable(f, "the stored objects are used", func() (any, bool) {
+		seen := f.Classify(request("alice", "get", "pods", "default")).SchemaUID[0]
+		return seen, seen != ""
 	})
-}
-
-// eventually waits for what goroutines of the Controller do.
-func (f *fixture) eventually(what string, done func() bool) {
-	f.Helper()
-	for deadline := time.Now().Add(3 * time.Minute); !done(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			f.Fatal(what)
-		}
-	}
 }
 
 func (f *fixture) of(plural string) registry.Registry {

@@ -5,9 +5,10 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/net/http2"
+
+	"github.com/levelwire/levelwire/internal/testwait"
 )
 
 // detachable is what a handler uses that returns before its answer is complete.
@@ -52,11 +53,7 @@ func TestDetach(t *testing.T) {
 		p.open(true, get()...)
 		byStream[id] = <-writers
 	}
-	for deadline := time.Now().Add(3 * time.Minute); handlersRunning() > 0; runtime.Gosched() {
-		if time.Now().After(deadline) {
-			t.Fatal("a handler that has called Detach does not return")
-		}
-	}
+	testwait.Stable(t, "the handlers that have called Detach return", func() (any, bool) { n := handlersRunning(); return n, n == 0 })
 	if !byStream[1].TryWrite([]byte("late")) {
 		t.Error("nothing can be written after the handler has returned")
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/levelwire/levelwire/client"
+	"github.com/levelwire/levelwire/internal/testwait"
 	"github.com/levelwire/levelwire/levelwiretest"
 	"github.com/levelwire/levelwire/server"
 	"github.com/levelwire/levelwire/server/internal/serviceaccount"
@@ -154,14 +155,10 @@ func await[T client.Object](ctx context.Context, t *testing.T, r client.Resource
 	t.Helper()
 	w, err := r.Watch(ctx, metav1.ListOptions{})
 	must(t, err)
-	defer w.Close()
-	for {
-		event, err := w.Next()
-		must(t, err)
-		if event.Type != watch.Deleted && fits(event.Object) {
-			return event.Object
-		}
-	}
+	seen := testwait.Events(t, "an object that fits", testwait.Follow(t, w), testwait.Last(func(event client.WatchEvent[T]) bool {
+		return event.Type != watch.Deleted && fits(event.Object)
+	}))
+	return seen[len(seen)-1].Object
 }
 
 // awaitGone waits until there is no object of a name.

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"context"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -11,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/levelwire/levelwire/internal/testwait"
 	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
@@ -257,14 +257,11 @@ func TestPoliciesAreCompiledAhead(t *testing.T) {
 		f.policies.Run(ctx)
 	}()
 	f.apply(policyFor("p", "", "configmaps", "  validations: [{expression: 'true'}]\n") + "\n---\n" + bindingFor("p", ""))
-	for {
+	testwait.Stable(t, "the policy is compiled", func() (any, bool) {
 		must(t, f.policies.catchUp(ctx))
-		if hooks := f.policies.validating.current().hooks; len(hooks) == 1 && hooks[0].policy.compiled.Load() != nil {
-			break
-		}
-		runtime.Gosched()
-		must(t, ctx.Err())
-	}
+		hooks := f.policies.validating.current().hooks
+		return len(hooks), len(hooks) == 1 && hooks[0].policy.compiled.Load() != nil
+	})
 	cancel()
 	<-done
 }

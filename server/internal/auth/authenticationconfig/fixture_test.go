@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,6 +18,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
 
+	"github.com/levelwire/levelwire/internal/testwait"
 	"github.com/levelwire/levelwire/server/internal/auth"
 )
 
@@ -180,27 +180,22 @@ func load(t *testing.T, data []byte) *Authenticator {
 // await waits until a token is accepted, and returns its user.
 func await(t *testing.T, a *Authenticator, token string) auth.User {
 	t.Helper()
-	for deadline := time.Now().Add(3 * time.Minute); ; runtime.Gosched() {
+	var user auth.User
+	testwait.Stable(t, "the token is accepted", func() (any, bool) {
 		identity, err := a.AuthenticateToken(t.Context(), token, nil)
-		if err == nil {
-			return identity.User
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-	}
+		user = identity.User
+		return err, err == nil
+	})
+	return user
 }
 
 // awaitRefusal waits until a token is refused, one of its own at each try.
 func awaitRefusal(t *testing.T, a *Authenticator, token func(i int) string) {
 	t.Helper()
-	deadline := time.Now().Add(3 * time.Minute)
-	for i := 0; ; i++ {
-		if _, err := a.AuthenticateToken(t.Context(), token(i), nil); err != nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the tokens are accepted")
-		}
-	}
+	tokens := 0
+	testwait.Stable(t, "the tokens are refused", func() (any, bool) {
+		identity, err := a.AuthenticateToken(t.Context(), token(tokens), nil)
+		tokens++
+		return identity, err != nil
+	})
 }
