@@ -27,6 +27,7 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/levelwire/levelwire/client"
+	"github.com/levelwire/levelwire/internal/testwait"
 	"github.com/levelwire/levelwire/server"
 )
 
@@ -112,11 +113,9 @@ func newAggregation(t *testing.T) *aggregation {
 	t.Helper()
 	s := start(t, server.Config{DataDir: t.TempDir(), Storage: server.Memory})
 	a := &aggregation{running: s, t: t, api: s.client(t)}
-	var published *corev1.ConfigMap
-	a.eventually("the authorities are not published", func(ctx context.Context) bool {
-		var err error
-		published, err = client.For[*corev1.ConfigMap](a.api).Namespace("kube-system").Get(ctx, "extension-apiserver-authentication", metav1.GetOptions{})
-		return err == nil
+	published := testwait.Stable(t, "the authorities are published", func() (*corev1.ConfigMap, bool) {
+		published, err := client.For[*corev1.ConfigMap](a.api).Namespace("kube-system").Get(t.Context(), "extension-apiserver-authentication", metav1.GetOptions{})
+		return published, err == nil
 	})
 	for key, want := range map[string]string{
 		"requestheader-username-headers": `["X-Remote-User"]`, "requestheader-group-headers": `["X-Remote-Group"]`,
@@ -142,20 +141,6 @@ func (a *aggregation) as(name string, groups ...string) (*rest.Config, *http.Cli
 	must(a.t, err)
 	a.t.Cleanup(c.CloseIdleConnections)
 	return config, c
-}
-
-func (a *aggregation) eventually(message string, f func(context.Context) bool) {
-	a.t.Helper()
-	ctx := deadline(a.t)
-	ticker := time.NewTicker(5 * time.Millisecond)
-	defer ticker.Stop()
-	for !f(ctx) {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			a.t.Fatal(message)
-		}
-	}
 }
 
 func (a *aggregation) createService(name, address string) {
@@ -199,16 +184,13 @@ func (a *aggregation) register(service string, change func(*apiregistrationv1.AP
 
 func (a *aggregation) awaitCondition(reason string) apiregistrationv1.APIServiceCondition {
 	a.t.Helper()
-	var last apiregistrationv1.APIServiceCondition
-	a.eventually("the APIService does not become "+reason, func(ctx context.Context) bool {
-		obj, err := client.For[*apiregistrationv1.APIService](a.api).Get(ctx, "v1alpha1.wardle.example.com", metav1.GetOptions{})
+	return testwait.Stable(a.t, "the APIService becomes "+reason, func() (last apiregistrationv1.APIServiceCondition, is bool) {
+		obj, err := client.For[*apiregistrationv1.APIService](a.api).Get(a.t.Context(), "v1alpha1.wardle.example.com", metav1.GetOptions{})
 		if err != nil || len(obj.Status.Conditions) == 0 {
-			return false
+			return last, false
 		}
-		last = obj.Status.Conditions[0]
-		return last.Reason == reason
+		return obj.Status.Conditions[0], obj.Status.Conditions[0].Reason == reason
 	})
-	return last
 }
 
 // do sends a request as ada and returns the code and the body.
@@ -429,9 +411,9 @@ func TestUnavailable(t *testing.T) {
 	if code, body := a.do(http.MethodGet, flundersPath+"/flunders", ""); code != http.StatusServiceUnavailable || !strings.Contains(body, "no addresses with port name") {
 		t.Errorf("%d %s", code, body)
 	}
-	a.eventually("discovery does not mark what is stale", func(context.Context) bool {
+	testwait.Stable(t, "discovery marks what is stale", func() (any, bool) {
 		_, body := a.do(http.MethodGet, "/apis", "", "Accept: application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
-		return strings.Contains(body, `"Stale"`) && strings.Contains(body, `"Flunder"`)
+		return body, strings.Contains(body, `"Stale"`) && strings.Contains(body, `"Flunder"`)
 	})
 	must(t, ignore(slices.Delete(t.Context(), "flunders", metav1.DeleteOptions{})))
 	a.awaitCondition("EndpointsNotFound")
@@ -496,9 +478,9 @@ func TestLocalAPIServices(t *testing.T) {
 	apps.Spec.Service = &apiregistrationv1.ServiceReference{Namespace: "default", Name: "flunders"}
 	_, err = services.Update(t.Context(), apps, metav1.UpdateOptions{})
 	must(t, err)
-	a.eventually("v1.apps does not say that its Service has no effect", func(ctx context.Context) bool {
-		obj, err := services.Get(ctx, "v1.apps", metav1.GetOptions{})
-		return err == nil && len(obj.Status.Conditions) == 1 && obj.Status.Conditions[0].Reason == "Local" && strings.Contains(obj.Status.Conditions[0].Message, "no effect")
+	testwait.Stable(t, "v1.apps says that its Service has no effect", func() (any, bool) {
+		obj, err := services.Get(t.Context(), "v1.apps", metav1.GetOptions{})
+		return []any{obj, err}, err == nil && len(obj.Status.Conditions) == 1 && obj.Status.Conditions[0].Reason == "Local" && strings.Contains(obj.Status.Conditions[0].Message, "no effect")
 	})
 	if _, body := a.do(http.MethodGet, "/apis", ""); strings.Count(body, `"name":"apps"`) != 1 {
 		t.Errorf("the group apps is not listed once: %s", body)

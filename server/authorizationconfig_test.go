@@ -103,7 +103,7 @@ func TestAuthorizationConfig(t *testing.T) {
 	hook.mu.Unlock()
 
 	rewrite(t, path, authorizationConfig(kubeconfig, "request.usr == 'jane'"))
-	log.await(ctx, t, "authorizers[0].matchConditions[0].expression")
+	log.await(t, "authorizers[0].matchConditions[0].expression")
 	if err := configMapsList(ctx, jane); err != nil {
 		t.Errorf("with a wrong file: %v", err)
 	}

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/levelwire/levelwire/internal/testwait"
 	"github.com/levelwire/levelwire/server"
 )
 
@@ -391,17 +392,8 @@ func (m *matrix) createPolicy(t *testing.T) {
 	bind("", "ClusterRole", "constrained", "User", "constrained")
 	bind("a", "ClusterRole", "constrained-to-lists", "User", "constrained")
 	// What is aggregated follows in a moment.
-	ticker := time.NewTicker(10 * time.Millisecond)
-	defer ticker.Stop()
-	for ctx := deadline(t); ; {
+	testwait.Stable(t, "the role admin gets what is aggregated", func() (any, bool) {
 		code, _ := m.send(t, "admin", nil, &matrixRequest{method: http.MethodGet, path: "/apis/example.com/v1/namespaces/a/widgets"}, false)
-		if code == http.StatusOK {
-			return
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			t.Fatalf("the role admin does not get what is aggregated: %d", code)
-		}
-	}
+		return code, code == http.StatusOK
+	})
 }

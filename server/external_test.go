@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"context"
 	"errors"
 	"net"
 	"net/netip"
@@ -12,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/internal/faultnet"
+	"github.com/levelwire/levelwire/internal/testwait"
 	"github.com/levelwire/levelwire/server"
 	"github.com/levelwire/levelwire/storage"
 	"github.com/levelwire/levelwire/storage/etcd"
@@ -61,8 +61,8 @@ func TestExternalEtcd(t *testing.T) {
 		return server.Config{DataDir: t.TempDir(), Storage: server.Etcd, EtcdServers: []string{url}, Logger: log.logger()}
 	}
 	first := launch(t, config())
-	log.await(ctx, t, "waiting for etcd")
-	log.await(ctx, t, url)
+	log.await(t, "waiting for etcd")
+	log.await(t, url)
 	select {
 	case <-first.Ready():
 		t.Fatal("ready without a store")
@@ -111,31 +111,14 @@ func TestCompaction(t *testing.T) {
 				}
 				return err != nil
 			}
-			if got := within(ctx, test.goes, gone); got != test.goes {
-				t.Errorf("the old version is compacted: %v", got)
+			if test.goes {
+				testwait.Stable(t, "the old version is compacted", func() (any, bool) { is := gone(); return is, is })
+				return
+			}
+			<-time.After(400 * time.Millisecond) // twenty of the short intervals, in which nothing happens
+			if gone() {
+				t.Error("the old version is compacted")
 			}
 		})
-	}
-}
-
-// within polls until ask returns hope. For something that must not happen it polls
-// for twenty of the short intervals.
-func within(ctx context.Context, hope bool, ask func() bool) bool {
-	if !hope {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, 400*time.Millisecond) //passes: nothing happens in it
-		defer cancel()
-	}
-	ticker := time.NewTicker(10 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		if ask() {
-			return true
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return false
-		}
 	}
 }

@@ -1,12 +1,10 @@
 package server_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -17,6 +15,7 @@ import (
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/client/reflector"
+	"github.com/levelwire/levelwire/internal/testwait"
 	"github.com/levelwire/levelwire/server"
 )
 
@@ -58,13 +57,13 @@ func TestFilteredInformer(t *testing.T) {
 	if err := factory.WaitForSync(ctx); err != nil {
 		t.Fatal(err)
 	}
-	wantNamespaces(ctx, t, maps, "one")
+	wantNamespaces(t, maps, "one")
 	grant("two")
-	wantNamespaces(ctx, t, maps, "one", "two")
+	wantNamespaces(t, maps, "one", "two")
 	if err := client.For[*rbacv1.RoleBinding](admin).Namespace("one").Delete(ctx, "viewers", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	wantNamespaces(ctx, t, maps, "two")
+	wantNamespaces(t, maps, "two")
 	stats := maps.Stats().Reflector
 	var lists int64
 	for _, n := range stats.Lists {
@@ -76,25 +75,16 @@ func TestFilteredInformer(t *testing.T) {
 }
 
 // wantNamespaces waits until an informer has objects in exactly some namespaces.
-func wantNamespaces(ctx context.Context, t *testing.T, maps *informer.SharedInformer[*corev1.ConfigMap], want ...string) {
+func wantNamespaces(t *testing.T, maps *informer.SharedInformer[*corev1.ConfigMap], want ...string) {
 	t.Helper()
-	ticker := time.NewTicker(5 * time.Millisecond)
-	defer ticker.Stop()
-	for {
+	testwait.Stable(t, fmt.Sprint("the informer has objects in ", want), func() (any, bool) {
 		var have []string
 		for _, m := range maps.Lister().List("", labels.Everything()) {
 			have = append(have, m.Namespace)
 		}
 		slices.Sort(have)
-		if slices.Equal(have, want) {
-			return
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			t.Fatalf("the informer has objects in %s, want %s", have, want)
-		}
-	}
+		return have, slices.Equal(have, want)
+	})
 }
 
 // TestFilteredListRefused: a server that does not know the option, or does not allow it, is

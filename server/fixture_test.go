@@ -1,8 +1,8 @@
 package server_test
 
 import (
-	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/client"
+	"github.com/levelwire/levelwire/internal/testwait"
 	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 	"github.com/levelwire/levelwire/server"
 )
@@ -38,40 +39,21 @@ func deadline(t *testing.T) context.Context {
 }
 
 // logRecorder keeps log lines, and lets a test wait for one.
-type logRecorder struct {
-	mu      sync.Mutex
-	text    bytes.Buffer
-	changed chan struct{}
-}
+type logRecorder struct{ lines testwait.History[string] }
 
-func newLogRecorder() *logRecorder { return &logRecorder{changed: make(chan struct{})} }
+func newLogRecorder() *logRecorder { return &logRecorder{} }
 
 func (j *logRecorder) Write(p []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	close(j.changed)
-	j.changed = make(chan struct{})
-	return j.text.Write(p)
+	j.lines.Add(string(p))
+	return len(p), nil
 }
 
 func (j *logRecorder) logger() *slog.Logger { return slog.New(slog.NewTextHandler(j, nil)) }
 
 // await waits until the log contains text.
-func (j *logRecorder) await(ctx context.Context, t *testing.T, text string) {
+func (j *logRecorder) await(t *testing.T, text string) {
 	t.Helper()
-	for {
-		j.mu.Lock()
-		logged, changed := j.text.String(), j.changed
-		j.mu.Unlock()
-		if strings.Contains(logged, text) {
-			return
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			t.Fatalf("the log does not say %q:\n%s", text, logged)
-		}
-	}
+	testwait.Events(t, fmt.Sprintf("the log says %q", text), &j.lines, testwait.Last(func(line string) bool { return strings.Contains(line, text) }))
 }
 
 // running is a running server.

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/client"
+	"github.com/levelwire/levelwire/internal/testwait"
 	"github.com/levelwire/levelwire/server"
 	"github.com/levelwire/levelwire/storage"
 	"github.com/levelwire/levelwire/storage/memory"
@@ -101,12 +102,10 @@ func TestFullStorageAfterTheRoles(t *testing.T) {
 	refusals.Store(2)
 	s := start(t, server.Config{DataDir: t.TempDir(), OpenStore: func(context.Context) (storage.Store, error) { return laterFullStore{store, refusals}, nil }})
 	ctx, levels := deadline(t), client.For[*flowcontrolv1.PriorityLevelConfiguration](s.client(t))
-	if !within(ctx, true, func() bool {
+	testwait.Stable(t, "the default priority levels are made when there is room", func() (any, bool) {
 		list, err := levels.List(ctx, metav1.ListOptions{})
-		return err == nil && len(list.Items) > 1 && refusals.Load() < 0
-	}) {
-		t.Error("the default priority levels are not made when there is room")
-	}
+		return []any{list, err}, err == nil && len(list.Items) > 1 && refusals.Load() < 0
+	})
 }
 
 // laterFullStore has no room for priority levels at first.

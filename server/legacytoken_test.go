@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/levelwire/levelwire/client"
+	"github.com/levelwire/levelwire/internal/testwait"
 )
 
 // TestLegacyTokenOfARequest: the use is noted in the secret and in the audit log, and a label refuses
@@ -64,12 +65,8 @@ func awaitSecret(ctx context.Context, t *testing.T, secrets client.Resource[*cor
 	t.Helper()
 	w, err := secrets.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=robot"})
 	must(t, err)
-	defer w.Close()
-	for {
-		event, err := w.Next()
-		must(t, err)
-		if event.Object != nil && fits(event.Object) {
-			return event.Object
-		}
-	}
+	seen := testwait.Events(t, "the secret fits", testwait.Follow(t, w), testwait.Last(func(event client.WatchEvent[*corev1.Secret]) bool {
+		return event.Object != nil && fits(event.Object)
+	}))
+	return seen[len(seen)-1].Object
 }

@@ -25,7 +25,7 @@ func TestReady(t *testing.T) {
 	log := newLogRecorder()
 	s := start(t, server.Config{DataDir: t.TempDir(), Version: "v9.9.9-test", Logger: log.logger()})
 	ctx, c := deadline(t), s.client(t)
-	log.await(ctx, t, `msg=ready url=`+s.URL())
+	log.await(t, `msg=ready url=`+s.URL())
 	for _, name := range []string{"default", "kube-system", "kube-public", "kube-node-lease"} {
 		if _, err := client.For[*corev1.Namespace](c).Get(ctx, name, metav1.GetOptions{}); err != nil {
 			t.Error(err)

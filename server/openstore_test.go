@@ -207,7 +207,7 @@ func TestSlowFillsAreReported(t *testing.T) {
 		DataDir: t.TempDir(), Logger: log.logger(), OpenStore: func(context.Context) (storage.Store, error) { return h, nil },
 	})
 	ctx := deadline(t)
-	log.await(ctx, t, `msg="filling a cache" resource=pods objects=0`)
+	log.await(t, `msg="filling a cache" resource=pods objects=0`)
 	close(h.free)
 	s.awaitReady(ctx, t)
 }

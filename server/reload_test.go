@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/internal/pki"
+	"github.com/levelwire/levelwire/internal/testwait"
 	"github.com/levelwire/levelwire/server"
 )
 
@@ -37,20 +39,10 @@ func rewrite(t *testing.T, path string, data ...[]byte) {
 // The client keeps its connection.
 func awaitUser(t *testing.T, c *client.Client, want string) {
 	t.Helper()
-	ctx := deadline(t)
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
-	for {
+	testwait.Stable(t, fmt.Sprintf("the server takes the client for %q", want), func() (any, bool) {
 		user, err := whoami(t, c)
-		if user.Username == want && (err == nil) == (want != "") {
-			return
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			t.Fatalf("the server takes the client for %q (%v), want %q", user.Username, err, want)
-		}
-	}
+		return []any{user.Username, err}, user.Username == want && (err == nil) == (want != "")
+	})
 }
 
 // TestReloadedAuthority: an authority that is taken out of the file ends what it has
@@ -79,7 +71,7 @@ func TestReloadedAuthority(t *testing.T) {
 	rewrite(t, path, other.CertificatePEM(), authority.CertificatePEM())
 	awaitUser(t, c, "jane")
 	rewrite(t, path, []byte("no certificate"))
-	log.await(deadline(t), t, "no PEM certificate in the file")
+	log.await(t, "no PEM certificate in the file")
 	awaitUser(t, c, "jane")
 	awaitUser(t, s.client(t), "levelwire-admin") // the server's own authority is always accepted
 	// A connection that is opened now is told about the authorities that are accepted now.
@@ -150,20 +142,7 @@ func (r *running) awaitKeys(t *testing.T, want int) {
 // await waits until what the administrator reads at a path is as wanted.
 func (r *running) await(t *testing.T, path string, wanted func(body string) bool) {
 	t.Helper()
-	ctx := deadline(t)
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		body := r.get(t, path)
-		if wanted(body) {
-			return
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			t.Fatalf("%s stays %s", path, body)
-		}
-	}
+	testwait.Stable(t, path+" is as wanted", func() (any, bool) { body := r.get(t, path); return body, wanted(body) })
 }
 
 // get returns what the server serves to the administrator at a path.

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/client"
+	"github.com/levelwire/levelwire/internal/testwait"
 	"github.com/levelwire/levelwire/server"
 	"github.com/levelwire/levelwire/storage"
 	"github.com/levelwire/levelwire/storage/memory"
@@ -36,20 +37,17 @@ func TestShutdownDelay(t *testing.T) {
 	c := s.client(t)
 	pods := openWatch(ctx, t, client.For[*corev1.ConfigMap](c))
 	s.cancel()
-	var report string
-	if !within(ctx, true, func() bool {
-		var code int
-		code, report = readiness(ctx, t, s)
-		return code != http.StatusOK
-	}) || !strings.Contains(report, "[-]leaving") {
+	report := testwait.Stable(t, "the server is not ready", func() (string, bool) {
+		code, report := readiness(ctx, t, s)
+		return report, code != http.StatusOK
+	})
+	if !strings.Contains(report, "[-]leaving") {
 		t.Errorf("/readyz says %s", report)
 	}
-	if !within(ctx, true, func() bool {
+	testwait.Stable(t, "the server is not in default/kubernetes", func() (any, bool) {
 		slice, err := client.For[*discoveryv1.EndpointSlice](c).Namespace("default").Get(ctx, "kubernetes", metav1.GetOptions{})
-		return err == nil && len(slice.Endpoints) == 0
-	}) {
-		t.Error("the server is still in default/kubernetes")
-	}
+		return []any{slice, err}, err == nil && len(slice.Endpoints) == 0
+	})
 	made := create(ctx, t, c, "late")
 	if event, err := pods.Next(); err != nil || event.Object.GetUID() != made.UID {
 		t.Errorf("a watch: %v, %v", event, err)

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/levelwire/levelwire/client"
+	"github.com/levelwire/levelwire/internal/testwait"
 	"github.com/levelwire/levelwire/server"
 	"github.com/levelwire/levelwire/storage/etcd"
 )
@@ -53,15 +54,13 @@ func deleted(ctx context.Context, t *testing.T, c *client.Client, count int) []i
 // compactedBeyond waits until the store has been compacted beyond a version.
 func compactedBeyond(ctx context.Context, t *testing.T, store *etcd.Store, version int64) {
 	t.Helper()
-	if !within(ctx, true, func() bool {
+	testwait.Stable(t, fmt.Sprint("the store is compacted beyond ", version), func() (any, bool) {
 		oldest, err := store.Oldest(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return int64(oldest) > version
-	}) {
-		t.Fatalf("the store is not compacted beyond %d", version)
-	}
+		return oldest, int64(oldest) > version
+	})
 }
 
 // deletionsSince returns the names of the first deletions that a watch from a version
@@ -254,11 +253,12 @@ func TestHistoryIsBoundedByBytes(t *testing.T) {
 	config.CompactionBytes = 1 << 20
 	start(t, config)
 	// Ten of the changes fit in.
-	if !within(ctx, true, func() bool { return oldest() > 1 }) || kept() > 12 || kept() < 8 {
-		t.Fatalf("of a history of 1.5 MB %d of %d changes were kept", kept(), len(changes))
+	keptAtMost := func(most int) int {
+		return testwait.Stable(t, fmt.Sprintf("of %d changes %d at most are kept", len(changes), most), func() (int, bool) { n := kept(); return n, n <= most })
+	}
+	if n := keptAtMost(12); n < 8 {
+		t.Fatalf("of a history of 1.5 MB %d of %d changes were kept", n, len(changes))
 	}
 	change(30)
-	if !within(ctx, true, func() bool { return kept() <= 16 }) {
-		t.Errorf("after 3 MB more %d of %d changes are kept", kept(), len(changes))
-	}
+	keptAtMost(16)
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -21,6 +23,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/client"
+	"github.com/levelwire/levelwire/internal/testwait"
 	"github.com/levelwire/levelwire/server"
 )
 
@@ -29,9 +32,7 @@ type spanReceiver struct {
 	collector.UnimplementedTraceServiceServer
 	address string
 
-	mu      sync.Mutex
-	spans   []*tracev1.Span
-	changed chan struct{}
+	spans testwait.History[*tracev1.Span]
 }
 
 func newSpanReceiver(t *testing.T) *spanReceiver {
@@ -40,7 +41,7 @@ func newSpanReceiver(t *testing.T) *spanReceiver {
 	if err != nil {
 		t.Fatal(err)
 	}
-	receiver := &spanReceiver{address: listener.Addr().String(), changed: make(chan struct{})}
+	receiver := &spanReceiver{address: listener.Addr().String()}
 	s := grpc.NewServer()
 	collector.RegisterTraceServiceServer(s, receiver)
 	var serving sync.WaitGroup
@@ -54,45 +55,27 @@ func newSpanReceiver(t *testing.T) *spanReceiver {
 
 // Export implements the service of a collector.
 func (r *spanReceiver) Export(_ context.Context, q *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	for _, resource := range q.GetResourceSpans() {
 		for _, scope := range resource.GetScopeSpans() {
-			r.spans = append(r.spans, scope.GetSpans()...)
+			for _, span := range scope.GetSpans() {
+				r.spans.Add(span)
+			}
 		}
 	}
-	close(r.changed)
-	r.changed = make(chan struct{})
 	return &collector.ExportTraceServiceResponse{}, nil
 }
 
 // await returns the spans of a trace, by their names, once all of these are there.
-func (r *spanReceiver) await(ctx context.Context, t *testing.T, traceID string, names ...string) map[string]*tracev1.Span {
+func (r *spanReceiver) await(t *testing.T, traceID string, names ...string) map[string]*tracev1.Span {
 	t.Helper()
-	for {
-		r.mu.Lock()
-		found, changed := map[string]*tracev1.Span{}, r.changed
-		for _, span := range r.spans {
-			if hexOf(span.GetTraceId()) == traceID {
-				found[span.GetName()] = span
-			}
+	found := map[string]*tracev1.Span{}
+	testwait.Events(t, fmt.Sprintf("the spans %q of the trace %s", names, traceID), &r.spans, func(seen []*tracev1.Span) bool {
+		if span := seen[len(seen)-1]; hexOf(span.GetTraceId()) == traceID {
+			found[span.GetName()] = span
 		}
-		r.mu.Unlock()
-		missing := ""
-		for _, name := range names {
-			if found[name] == nil {
-				missing = name
-			}
-		}
-		if missing == "" {
-			return found
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			t.Fatalf("no span %q of the trace; there are %v", missing, found)
-		}
-	}
+		return !slices.ContainsFunc(names, func(name string) bool { return found[name] == nil })
+	})
+	return found
 }
 
 func hexOf(id []byte) string {
@@ -203,7 +186,7 @@ func TestTraces(t *testing.T) {
 	}
 	const request = "POST /api/v1/namespaces/{:namespace}/configmaps"
 	steps := []string{"authentication", "authorization", "mutating admission", "validating admission", "webhook", "storage create", "watch cache", "watch"}
-	spans := receiver.await(ctx, t, traceID, append(steps, request)...)
+	spans := receiver.await(t, traceID, append(steps, request)...)
 	if got := hexOf(spans[request].GetParentSpanId()); got != parentID {
 		t.Errorf("the request's parent is %s", got)
 	}
@@ -226,9 +209,7 @@ func TestTraces(t *testing.T) {
 		t.Errorf("the webhook did not get %s", want)
 	}
 	// What is not asked to be traced is not.
-	receiver.mu.Lock()
-	defer receiver.mu.Unlock()
-	for _, span := range receiver.spans {
+	for _, span := range receiver.spans.Seen() {
 		if hexOf(span.GetTraceId()) != traceID {
 			t.Errorf("a span of another request: %v", span)
 		}
@@ -244,12 +225,10 @@ func TestTracesOfAShare(t *testing.T) {
 	create(ctx, t, c, "a")
 	c.CloseIdleConnections()
 	r.stop(t)
-	receiver.mu.Lock()
-	defer receiver.mu.Unlock()
-	for _, span := range receiver.spans {
+	for _, span := range receiver.spans.Seen() {
 		if span.GetName() == "POST /api/v1/namespaces/{:namespace}/configmaps" {
 			return
 		}
 	}
-	t.Errorf("the request is not among %d spans", len(receiver.spans))
+	t.Errorf("the request is not among %d spans", len(receiver.spans.Seen()))
 }
