@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -20,26 +19,19 @@ import (
 
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/informer"
+	"github.com/levelwire/levelwire/internal/testwait"
 )
 
 // converge waits until check is content.
 func converge(ctx context.Context, t *testing.T, check func() error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(ctx, testTimeout)
-	defer cancel()
-	ticker := time.NewTicker(50 * time.Millisecond)
-	defer ticker.Stop()
-	for {
+	testwait.Stable(t, "it converges", func() (any, bool) {
 		err := check()
-		if err == nil {
-			return
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
+		if err != nil && ctx.Err() != nil {
 			t.Fatalf("it does not converge: %v", err)
 		}
-	}
+		return err, err == nil
+	})
 }
 
 // verify compares lists with what was acknowledged.

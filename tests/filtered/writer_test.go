@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/levelwire/levelwire/internal/testwait"
 	"github.com/levelwire/levelwire/tests/workload"
 )
 
@@ -156,13 +157,10 @@ func (w *writer) resolve(method, collection, name string, body *object) (revisio
 // definitions of custom resources first.
 func (w *writer) awaitServed(collection string) {
 	for _, url := range w.urls {
-		for end := time.Now().Add(workload.Timeout); ; workload.Wait(w.t.Context(), 5*time.Millisecond) {
-			if _, code := w.insistAt([]string{url}, collection); code == http.StatusOK {
-				break
-			} else if time.Now().After(end) {
-				w.t.Fatalf("%s%s is not served: %d", url, collection, code)
-			}
-		}
+		testwait.Stable(w.t, url+collection+" is served", func() (any, bool) {
+			_, code := w.insistAt([]string{url}, collection)
+			return code, code == http.StatusOK
+		})
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/internal/faultnet"
+	"github.com/levelwire/levelwire/internal/testwait"
 	"github.com/levelwire/levelwire/levelwiretest"
 )
 
@@ -101,9 +102,9 @@ func TestNewKindIsVisibleAtOnce(t *testing.T) {
 					OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &preserve}}}},
 			},
 		})
-		eventually(t, "the upstream serves the kind", func() bool {
+		testwait.Stable(t, "the upstream serves the kind", func() (any, bool) {
 			_, body := fetch(t, upstream, "/apis/example.com/v1", nil)
-			return strings.Contains(body, kind)
+			return body, strings.Contains(body, kind)
 		})
 		compare("/apis/example.com/v1", "")
 		compare("/apis", aggregatedDiscovery)
@@ -111,9 +112,9 @@ func TestNewKindIsVisibleAtOnce(t *testing.T) {
 		if err := definitions.Delete(t.Context(), plural+".example.com", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the upstream does not serve the kind", func() bool {
+		testwait.Stable(t, "the upstream does not serve the kind", func() (any, bool) {
 			_, body := fetch(t, upstream, "/apis/example.com/v1", nil)
-			return !strings.Contains(body, kind)
+			return body, !strings.Contains(body, kind)
 		})
 		compare("/apis/example.com/v1", "")
 		compare("/apis", aggregatedDiscovery)
@@ -143,13 +144,13 @@ func TestDocumentsOfALostUpstream(t *testing.T) {
 				_, had[path] = fetch(t, relay, path, nil)
 			}
 			lose(proxy)
-			eventually(t, "the age grows", func() bool {
+			testwait.Stable(t, "the age grows", func() (any, bool) {
 				response, body := fetch(t, relay, "/apis", nil)
 				if response.StatusCode != http.StatusOK || body != had["/apis"] {
 					t.Fatal(response.Status)
 				}
 				seconds, err := strconv.Atoi(response.Header.Get("Age"))
-				return err == nil && seconds >= 2
+				return seconds, err == nil && seconds >= 2
 			})
 			for _, path := range documents {
 				if response, body := fetch(t, relay, path, nil); response.StatusCode != http.StatusOK || body != had[path] {
@@ -163,9 +164,10 @@ func TestDocumentsOfALostUpstream(t *testing.T) {
 			}
 			proxy.Heal()
 			proxy.Refuse(false)
-			eventually(t, "the documents are new again", func() bool {
+			testwait.Stable(t, "the documents are new again", func() (any, bool) {
 				response, _ := fetch(t, relay, "/apis", nil)
-				return response.Header.Get("Age") == "0"
+				seconds, err := strconv.Atoi(response.Header.Get("Age"))
+				return seconds, err == nil && seconds < 2
 			})
 		})
 	}
@@ -217,14 +219,13 @@ func TestDocumentsAreAskedForOnce(t *testing.T) {
 	}
 	// On a busy machine the first may have waited for so long that it gets the document of
 	// before, when the last have not come yet. Then those ask again.
-	together := false
-	eventually(t, "all requests wait", func() bool {
-		together = metric(t, relay, `apiserver_current_inflight_requests{request_kind="readOnly"}`) >= 1+more
-		return together || answered.Load() > 0
+	waiting := testwait.Stable(t, "all requests wait", func() (float64, bool) {
+		waiting := metric(t, relay, `apiserver_current_inflight_requests{request_kind="readOnly"}`)
+		return waiting, waiting >= 1+more || answered.Load() > 0
 	})
 	close(release)
 	wait.Wait()
-	if asked, sent := asked.Load(), sent.Load(); together && asked > more/2 || sent != 1 {
+	if asked, sent := asked.Load(), sent.Load(); waiting >= 1+more && asked > more/2 || sent != 1 {
 		t.Errorf("the upstream was asked %d times, and sent the document %d times", asked, sent)
 	}
 	for _, path := range []string{"/openapi/v2?x=1", "/openapi/../version", "/apis/..", "/apis//v1", "/apis/none.example/v1"} {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/internal/faultnet"
+	"github.com/levelwire/levelwire/internal/testwait"
 	"github.com/levelwire/levelwire/levelwiretest"
 	"github.com/levelwire/levelwire/server"
 )
@@ -50,22 +52,6 @@ func get(t *testing.T, s *levelwiretest.Server, path string) (code, age int) {
 	return response.StatusCode, age
 }
 
-// eventually waits until a condition holds.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(3 * time.Minute)
-	for !holds() {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain: %s", what)
-		}
-		select {
-		case <-time.After(20 * time.Millisecond):
-		case <-t.Context().Done():
-			t.FailNow()
-		}
-	}
-}
-
 // TestLostUpstream: while the upstream does not answer, the relay serves what it has, says
 // how old that is, and is not ready after a while. Then it goes on without a list, and an
 // open watch misses nothing.
@@ -90,19 +76,19 @@ func TestLostUpstream(t *testing.T) {
 			}
 			defer w.Close()
 			// A busy machine may have kept it from the upstream for longer than it may be stale.
-			eventually(t, "the relay is ready at first", func() bool {
+			testwait.Stable(t, "the relay is ready at first", func() (any, bool) {
 				code, _ := get(t, relay, "/readyz")
-				return code == http.StatusOK
+				return code, code == http.StatusOK
 			})
 
 			lose(proxy)
-			const any = "/api/v1/namespaces/default/configmaps?resourceVersion=0"
-			eventually(t, "the age grows", func() bool {
-				code, age := get(t, relay, any)
+			const path = "/api/v1/namespaces/default/configmaps?resourceVersion=0"
+			testwait.Stable(t, "the age grows", func() (any, bool) {
+				code, age := get(t, relay, path)
 				if code != http.StatusOK {
 					t.Fatalf("a list of any state is answered with %d", code)
 				}
-				return age >= 3
+				return age, age >= 3
 			})
 			if code, _ := get(t, relay, "/readyz"); code == http.StatusOK {
 				t.Error("the relay is ready, although its caches are older than --max-staleness")
@@ -132,10 +118,10 @@ func TestLostUpstream(t *testing.T) {
 			if event, err := w.Next(); err != nil || event.Type != apiwatch.Deleted {
 				t.Fatalf("%v, %v, want the deletion", event, err)
 			}
-			eventually(t, "the relay is ready and up to date again", func() bool {
+			testwait.Stable(t, "the relay is ready and up to date again", func() (any, bool) {
 				code, _ := get(t, relay, "/readyz")
-				_, age := get(t, relay, any)
-				return code == http.StatusOK && age < 3
+				_, age := get(t, relay, path)
+				return []int{code, age}, code == http.StatusOK && age < 3
 			})
 			if lists := metric(t, relay, "levelwire_relay_lists_total"); lists != 1 {
 				t.Errorf("the relay has listed %v times", lists)
@@ -221,17 +207,16 @@ func TestRestoredUpstream(t *testing.T) {
 	for err == nil {
 		_, err = w.Next()
 	}
-	eventually(t, "the relay shows the restored state", func() bool {
+	testwait.Stable(t, "the relay shows the restored state", func() (any, bool) {
 		list, err := through.List(t.Context(), metav1.ListOptions{})
 		if err != nil {
-			return false
+			return err, false
 		}
+		var names []string
 		for _, m := range list.Items {
-			if m.Name == "restored" {
-				return len(list.Items) < 10
-			}
+			names = append(names, m.Name)
 		}
-		return false
+		return names, slices.Contains(names, "restored") && len(names) < 10
 	})
 	if rewinds := metric(t, relay, "levelwire_relay_rewinds_total"); rewinds == 0 {
 		t.Error("it is not counted")
@@ -280,7 +265,7 @@ func clientThatSawMore(t *testing.T, hops int) {
 	last := create(t, direct, "last").ResourceVersion
 	faults.Add(levelwiretest.Fault{Verb: "watch", Times: 1, Err: apierrors.NewResourceExpired("gone")})
 	remove()
-	eventually(t, "the relay lists", func() bool { return metric(t, relay, "levelwire_relay_lists_total") >= 2 })
+	testwait.Stable(t, "the relay lists", func() (any, bool) { seen := metric(t, relay, "levelwire_relay_lists_total"); return seen, seen >= 2 })
 	// The leaf has come past the client's version.
 	if _, err := through.List(t.Context(), metav1.ListOptions{ResourceVersion: last, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan}); err != nil {
 		t.Fatal(err)

@@ -28,6 +28,7 @@ import (
 	"github.com/levelwire/levelwire/client/discovery"
 	"github.com/levelwire/levelwire/client/kubeconfig"
 	"github.com/levelwire/levelwire/client/subresource"
+	"github.com/levelwire/levelwire/internal/testwait"
 	"github.com/levelwire/levelwire/levelwiretest"
 	"github.com/levelwire/levelwire/server"
 )
@@ -204,12 +205,9 @@ func TestRightsAreEnough(t *testing.T) {
 	w := newWithRights(t)
 	relay := w.start(t)
 	for range 3 { // a list that waits long for the relay's stream is passed on
-		eventually(t, "all is used", func() bool {
+		testwait.Stable(t, "all is used", func() (any, bool) {
 			err := w.use(relay)
-			if err != nil {
-				t.Log(err)
-			}
-			return err == nil
+			return err, err == nil
 		})
 	}
 	if broken := metric(t, relay, "levelwire_relay_caches_broken_total"); broken != 0 {
@@ -337,9 +335,9 @@ func TestNoRightIsTooMany(t *testing.T) {
 			if _, err := roles.Update(t.Context(), role, metav1.UpdateOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "the right is withdrawn", func() bool { return !w.review(rule, r) })
+			testwait.Stable(t, "the right is withdrawn", func() (any, bool) { allowed := w.review(rule, r); return allowed, !allowed })
 			relay := w.start(t)
-			eventually(t, "something fails", func() bool { return w.use(relay) != nil })
+			testwait.Stable(t, "something fails", func() (any, bool) { seen := w.use(relay); return seen, seen != nil })
 		})
 	}
 }

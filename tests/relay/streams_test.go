@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/client"
+	"github.com/levelwire/levelwire/internal/testwait"
 	"github.com/levelwire/levelwire/levelwiretest"
 	"github.com/levelwire/levelwire/server"
 	"github.com/levelwire/levelwire/storage/etcd/backup"
@@ -120,12 +121,12 @@ func TestObjectDeletedBehindASlowStream(t *testing.T) {
 		c.restart(func() {})
 	}
 	catchUp()
-	eventually(t, "the stream has caught up", func() bool {
+	testwait.Stable(t, "the stream has caught up", func() (any, bool) {
 		list, err := through.List(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return parseRevision(list.ResourceVersion) >= parseRevision(last)
+		return list.ResourceVersion, parseRevision(list.ResourceVersion) >= parseRevision(last)
 	})
 	list, err := through.List(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
@@ -185,9 +186,9 @@ func TestRestoredSnapshot(t *testing.T) {
 	if !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
 		t.Errorf("the watch ends with %v, want 410", err)
 	}
-	eventually(t, "the relay shows the restored state", func() bool {
+	testwait.Stable(t, "the relay shows the restored state", func() (any, bool) {
 		list, err := through.List(t.Context(), metav1.ListOptions{ResourceVersion: "0", FieldSelector: "metadata.name=saved"})
-		return err == nil && len(list.Items) == 1 && list.Items[0].Data == nil && parseRevision(list.ResourceVersion) > backup.RevisionBump
+		return []any{list, err}, err == nil && len(list.Items) == 1 && list.Items[0].Data == nil && parseRevision(list.ResourceVersion) > backup.RevisionBump
 	})
 	if rewinds := metric(t, c.relays[0].server, "levelwire_relay_rewinds_total"); rewinds == 0 {
 		t.Error("it is not counted")

@@ -16,6 +16,7 @@ import (
 
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/subresource"
+	"github.com/levelwire/levelwire/internal/testwait"
 	"github.com/levelwire/levelwire/levelwiretest"
 	"github.com/levelwire/levelwire/server"
 )
@@ -153,11 +154,11 @@ func TestWithdrawnRights(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "jane"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "jane"}},
 	})
-	eventually(t, "jane may list", func() bool { return status(t, jane, "GET", path) == http.StatusOK })
+	testwait.Stable(t, "jane may list", func() (any, bool) { seen := status(t, jane, "GET", path); return seen, seen == http.StatusOK })
 	if err := bindings.Delete(t.Context(), "jane", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "jane may not list", func() bool { return status(t, jane, "GET", path) == http.StatusForbidden })
+	testwait.Stable(t, "jane may not list", func() (any, bool) { seen := status(t, jane, "GET", path); return seen, seen == http.StatusForbidden })
 }
 
 // TestLostUpstreamOpensNoDoors: without an answer nothing is shown but to those who were
@@ -176,13 +177,15 @@ func TestLostUpstreamOpensNoDoors(t *testing.T) {
 	jane, robot := userAt(t, relay, upstream.UserConfig("jane")), userAt(t, relay, &rest.Config{BearerToken: serviceAccount(t, admin, "robot")})
 	nobody := userAt(t, relay, upstream.UserConfig("nobody"))
 	const path = "/api/v1/namespaces/default/configmaps?resourceVersion=0"
-	eventually(t, "jane and robot may list", func() bool {
-		return status(t, jane, "GET", path) == http.StatusOK && status(t, robot, "GET", path) == http.StatusOK
+	testwait.Stable(t, "jane and robot may list", func() (any, bool) {
+		ofJane, ofRobot := status(t, jane, "GET", path), status(t, robot, "GET", path)
+		return []int{ofJane, ofRobot}, ofJane == http.StatusOK && ofRobot == http.StatusOK
 	})
 	proxy.Refuse(true)
 	proxy.Cut()
-	eventually(t, "their permissions have run out", func() bool {
-		return status(t, jane, "GET", path) >= 400 && status(t, robot, "GET", path) >= 400
+	testwait.Stable(t, "their permissions have run out", func() (any, bool) {
+		ofJane, ofRobot := status(t, jane, "GET", path), status(t, robot, "GET", path)
+		return []int{ofJane, ofRobot}, ofJane >= 400 && ofRobot >= 400
 	})
 	// It is not known whether they may, which is no refusal: their open watches go on.
 	for name, user := range map[string]*client.Client{"jane": jane, "nobody": nobody} {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/levelwire/levelwire/client"
+	"github.com/levelwire/levelwire/internal/testwait"
 	"github.com/levelwire/levelwire/server"
 )
 
@@ -45,8 +46,9 @@ func TestWatchesThatWaitForACacheAreBounded(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, "four watches wait", func() bool {
-		return metric(t, relay, `levelwire_user_shares_in_use{resource="unprepared_watches"}`) == 4
+	testwait.Stable(t, "four watches wait", func() (any, bool) {
+		seen := metric(t, relay, `levelwire_user_shares_in_use{resource="unprepared_watches"}`)
+		return seen, seen == 4
 	})
 	response, err := c.Raw(t.Context(), client.RawRequest{Path: path})
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"os"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -22,6 +21,7 @@ import (
 	"github.com/levelwire/levelwire/client/leader"
 	"github.com/levelwire/levelwire/client/metrics"
 	"github.com/levelwire/levelwire/client/webhook"
+	"github.com/levelwire/levelwire/internal/testwait"
 	"github.com/levelwire/levelwire/levelwiretest"
 )
 
@@ -79,12 +79,7 @@ func program(t *testing.T) map[string]*dto.MetricFamily {
 	}
 	<-called
 	<-ctl.Synced()
-	for ctl.Stats().Queue.Done < 3 { // the third call is about to return
-		if ctx.Err() != nil {
-			t.Fatal("the third call does not return")
-		}
-		runtime.Gosched()
-	}
+	testwait.Stable(t, "the third call returns", func() (any, bool) { n := ctl.Stats().Queue.Done; return n, n >= 3 })
 	requests.AttemptDone(client.AttemptInfo{Method: "GET", Host: "here", Number: 2, Code: 200}) // nothing was repeated so far
 	families, err := registry.Gather()
 	if err != nil {
