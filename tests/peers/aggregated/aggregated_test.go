@@ -30,6 +30,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/levelwire/levelwire/client"
+	"github.com/levelwire/levelwire/internal/testwait"
 	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 	"github.com/levelwire/levelwire/levelwiretest"
 )
@@ -197,22 +198,14 @@ func watching(ctx context.Context, t *testing.T, s *levelwiretest.Server, storag
 // awaitAuthentication waits until what the aggregated server reads is published.
 func awaitAuthentication(ctx context.Context, t *testing.T, c *client.Client) {
 	t.Helper()
-	ticker := time.NewTicker(10 * time.Millisecond)
-	defer ticker.Stop()
-	for {
+	testwait.Stable(t, "the ConfigMap is published", func() (any, bool) {
 		response, err := c.Raw(ctx, client.RawRequest{Path: "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"})
-		if err == nil {
-			_ = response.Body.Close()
-			if response.StatusCode == http.StatusOK {
-				return
-			}
+		if err != nil {
+			return err, false
 		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			t.Fatal("the ConfigMap is not published")
-		}
-	}
+		_ = response.Body.Close()
+		return response.Status, response.StatusCode == http.StatusOK
+	})
 }
 
 const manifest = `

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/levelwire/levelwire/internal/testwait"
 	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 	"github.com/levelwire/levelwire/levelwiretest"
 )
@@ -85,13 +85,11 @@ func TestInformerWithoutItsRight(t *testing.T) {
 // await waits until a condition holds.
 func await(ctx context.Context, t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	ticker := time.NewTicker(10 * time.Millisecond)
-	defer ticker.Stop()
-	for !holds() {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
+	testwait.Stable(t, what, func() (any, bool) {
+		if ctx.Err() != nil {
 			t.Fatalf("%s does not come", what)
 		}
-	}
+		is := holds()
+		return is, is
+	})
 }

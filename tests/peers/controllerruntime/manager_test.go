@@ -30,6 +30,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/levelwire/levelwire/internal/testwait"
 	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 	"github.com/levelwire/levelwire/tests/peers/program"
 )
@@ -264,17 +265,11 @@ func (b *baker) throughCaches(ctx context.Context, t *testing.T, key client.Obje
 
 func await(ctx context.Context, t *testing.T, check func() error) {
 	t.Helper()
-	again := time.NewTicker(20 * time.Millisecond)
-	defer again.Stop()
-	for {
+	testwait.Stable(t, "the check passes", func() (any, bool) {
 		err := check()
-		if err == nil {
-			return
-		}
-		select {
-		case <-again.C:
-		case <-ctx.Done():
+		if err != nil && ctx.Err() != nil {
 			t.Fatalf("%v: %v", context.Cause(ctx), err)
 		}
-	}
+		return err, err == nil
+	})
 }

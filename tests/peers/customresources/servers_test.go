@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
+	"github.com/levelwire/levelwire/internal/testwait"
 	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 	"github.com/levelwire/levelwire/server"
 	"github.com/levelwire/levelwire/storage"
@@ -191,21 +192,10 @@ func stable(v any) any {
 // until asks again and again until the answer is as wanted.
 func (p *peer) until(r request, want func(answer) bool) answer {
 	p.t.Helper()
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
-	ctx, cancel := context.WithTimeout(p.t.Context(), testTimeout)
-	defer cancel()
-	for {
+	return testwait.Stable(p.t, fmt.Sprintf("%s: %s %s", p.name, r.method, r.path), func() (answer, bool) {
 		got := p.ask(r)
-		if want(got) {
-			return got
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			p.t.Fatalf("%s: %s %s: got %d %v", p.name, r.method, r.path, got.code, got.body)
-		}
-	}
+		return got, want(got)
+	})
 }
 
 // write puts a value into the store, past the server.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/levelwire/levelwire/conformance"
+	"github.com/levelwire/levelwire/internal/testwait"
 	"github.com/levelwire/levelwire/levelwiretest"
 	"github.com/levelwire/levelwire/server"
 	"github.com/levelwire/levelwire/tests/peers/upstream"
@@ -86,17 +87,10 @@ func TestInformers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	deadline := time.Now().Add(3 * time.Minute)
-	for {
+	testwait.Stable(t, "the informer has 50 objects", func() (any, bool) {
 		list, err := lister.ConfigMaps("default").List(labels.Everything())
-		if err == nil && len(list) == 50 {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%d objects, %v", len(list), err)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+		return len(list), err == nil && len(list) == 50
+	})
 	for range 3 {
 		begin = time.Now()
 		if _, err := through.CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{}); err != nil {
