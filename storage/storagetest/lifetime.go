@@ -56,7 +56,7 @@ func lifetimeCancelStream(s *session) {
 }
 
 func lifetimeDeadlineStream(s *session) {
-	ctx, cancel := context.WithTimeout(s.ctx, 20*time.Millisecond)
+	ctx, cancel := context.WithTimeout(s.ctx, 20*time.Millisecond) //passes: the stream ends by it
 	defer cancel()
 	start := s.current()
 	stream, err := s.Watch(ctx, "/", start)

@@ -9,8 +9,8 @@ import (
 	"github.com/levelwire/levelwire/storage"
 )
 
-// waitLimit bounds every wait of the suite. Only a failure reaches it.
-const waitLimit = 30 * time.Second
+// waitLimit bounds all waits of a case together. Only a failure reaches it.
+const waitLimit = 3 * time.Minute
 
 // Run checks that the stores that open returns keep the contract of package
 // storage. open is called once or more per subtest; it returns a store without

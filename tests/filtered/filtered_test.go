@@ -190,7 +190,7 @@ func newWriter(t *testing.T, seed uint64, hosts ...*host) *writer {
 	direct := hosts[0].transport(t, true)
 	t.Cleanup(direct.CloseIdleConnections)
 	w := &writer{
-		t: t, client: &http.Client{Transport: direct, Timeout: operation}, random: rand.New(rand.NewPCG(seed, 2)),
+		t: t, client: &http.Client{Transport: direct, Timeout: operation}, random: rand.New(rand.NewPCG(seed, 2)), //passes: the server may be gone, and is asked again
 		model: newModel(), parts: map[string][]rbacv1.PolicyRule{},
 	}
 	for _, h := range hosts {

@@ -63,7 +63,7 @@ func newChaos(t *testing.T, h *host, direct *client.Client, proxy *faultnet.Prox
 	// Each request has a connection of its own, and sees the server's latest certificate.
 	transport := &http.Transport{TLSClientConfig: security, DisableKeepAlives: true}
 	c := &chaos{
-		host: h, objects: client.For[*corev1.ConfigMap](direct).Namespace("default"), http: &http.Client{Transport: transport, Timeout: operation},
+		host: h, objects: client.For[*corev1.ConfigMap](direct).Namespace("default"), http: &http.Client{Transport: transport},
 		proxy: proxy, pages: shown, subjects: subjects, random: random,
 		kinds: slices.Concat(kinds, badAnswers), counts: tally{}, recoveries: map[string]time.Duration{}, rotated: time.Now(),
 	}

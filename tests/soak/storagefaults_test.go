@@ -99,6 +99,8 @@ func (c *chaos) refusesWrites(t *testing.T, kind, hint string, keep func()) {
 }
 
 func (c *chaos) get(ctx context.Context, path string) string {
+	ctx, cancel := context.WithTimeout(ctx, operation) //passes: the server may be gone, and is asked again
+	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.host.url+path, nil)
 	if err != nil {
 		return err.Error()
@@ -191,7 +193,7 @@ func (c *chaos) jump(t *testing.T, apart bool) {
 func (c *chaos) awaitServingCertificate(t *testing.T) {
 	t.Helper()
 	serial := func() string {
-		ctx, cancel := context.WithTimeout(t.Context(), operation) //passes: no request does, and is an error
+		ctx, cancel := context.WithTimeout(t.Context(), workload.Timeout)
 		defer cancel()
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.host.url+"/livez", nil)
 		if err != nil {

@@ -126,7 +126,7 @@ func (j *Journal) Quiet() (release func()) {
 func (j *Journal) Once(ctx context.Context, random *rand.Rand, namespace, name string) {
 	j.gate.RLock()
 	defer j.gate.RUnlock()
-	ctx, cancel := context.WithTimeout(ctx, operation)
+	ctx, cancel := context.WithTimeout(ctx, operation) //passes: the server may be gone, and another write follows
 	defer cancel()
 	objects := j.Objects.Namespace(namespace)
 	key := namespace + "/" + name

@@ -349,7 +349,7 @@ func TestDeadlines(t *testing.T) {
 	f := start(t, func(w http.ResponseWriter, r *http.Request) {
 		control := http.NewResponseController(w)
 		if r.URL.Path == "/read" {
-			must(t, control.SetReadDeadline(time.Now().Add(20*time.Millisecond)))
+			must(t, control.SetReadDeadline(time.Now().Add(20*time.Millisecond))) //passes: the read ends by it
 			_, err := r.Body.Read(make([]byte, 1))
 			result <- err
 			return
@@ -358,7 +358,7 @@ func TestDeadlines(t *testing.T) {
 		if r.URL.Path == "/late" { // while the write is under way
 			stop = time.AfterFunc(20*time.Millisecond, func() { _ = control.SetWriteDeadline(time.Unix(1, 0)) })
 		} else {
-			must(t, control.SetWriteDeadline(time.Now().Add(20*time.Millisecond)))
+			must(t, control.SetWriteDeadline(time.Now().Add(20*time.Millisecond))) //passes: the write ends by it
 		}
 		_, err := w.Write(make([]byte, 100000)) // more than the window
 		if stop != nil {
