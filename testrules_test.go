@@ -65,56 +65,19 @@ func TestChildrenEndWithTheirParent(t *testing.T) {
 	})
 }
 
-// TestPollsGiveUp: a test that looks again and again has a limit, which package testwatchdog does not
-// give it. A loop may also end by a channel. Benchmarks, and examples that are not run, do without.
-func TestPollsGiveUp(t *testing.T) {
-	everySource(t, func(path string, file *ast.File, at *token.FileSet) {
-		isTest := strings.HasSuffix(path, "_test.go") && !strings.HasSuffix(path, "bench_test.go") && !strings.HasSuffix(path, "example_test.go")
-		if !isTest || imports(file, "testing/synctest") {
-			return
-		}
-		ast.Inspect(file, func(node ast.Node) bool {
-			if loop, ok := node.(*ast.ForStmt); ok && calls(loop, "Gosched", "Sleep") && !calls(loop, "Now", "Since", "Err") && !selects(loop) {
-				t.Errorf("%s looks again and again, and never gives up: end it at a deadline, or with a context that has one", at.Position(loop.Pos()))
-			}
-			return true
-		})
-	})
-}
-
-// selects reports whether there is a select in a node.
-func selects(in ast.Node) (found bool) {
-	ast.Inspect(in, func(node ast.Node) bool {
-		_, isSelect := node.(*ast.SelectStmt)
-		found = found || isSelect
-		return !found
-	})
-	return found
-}
-
-// calls reports whether there is a call of one of some functions or methods in a node.
-func calls(in ast.Node, names ...string) (found bool) {
-	ast.Inspect(in, func(node ast.Node) bool {
-		if call, ok := node.(*ast.CallExpr); ok {
-			function, ok := call.Fun.(*ast.SelectorExpr)
-			found = found || ok && slices.Contains(names, function.Sel.Name)
-		}
-		return !found
-	})
-	return found
-}
-
 // TestTestsThatWaitAreWatched: a package whose tests wait for goroutines imports package
-// testwatchdog, which ends the test binary when one of them hangs. Nothing else links it. Examples
-// do without: whoever copies one cannot import it.
+// testwatchdog, which ends the test binary when one of them hangs. Nothing else links it, or package
+// testwait. Examples do without: they are copied to where neither can be imported.
 func TestTestsThatWaitAreWatched(t *testing.T) {
-	const watchdog = module + "/internal/testwatchdog"
+	const watchdog, waiting = module + "/internal/testwatchdog", module + "/internal/testwait"
 	waits, watched := map[string]string{}, map[string]bool{}
 	everySource(t, func(file string, source *ast.File, at *token.FileSet) {
 		folder := filepath.ToSlash(filepath.Dir(file))
 		if !strings.HasSuffix(file, "_test.go") {
-			if imports(source, watchdog) {
-				t.Errorf("%s imports testwatchdog, which is for tests", file)
+			for _, forTests := range []string{watchdog, waiting} {
+				if imports(source, forTests) && !strings.HasPrefix(file, "tests/") {
+					t.Errorf("%s imports %s, which is for tests", file, forTests)
+				}
 			}
 			return
 		}
