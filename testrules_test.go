@@ -109,6 +109,37 @@ func isWait(node ast.Node) bool {
 	return false
 }
 
+// withoutSeed are tests that choose at random without a seed, and why.
+var withoutSeed = map[string]string{
+	"tests/soak/pages_test.go": "many goroutines ask at once, in an order that no seed decides",
+}
+
+// TestRandomTestsHaveSeeds: a random test chooses by a source whose seed is constant, or is logged and can
+// be given again, as package testseed does. The functions of package rand itself have none; Uint64 makes
+// seeds.
+func TestRandomTestsHaveSeeds(t *testing.T) {
+	makesSources := []string{"New", "NewPCG", "NewChaCha8", "NewZipf", "Uint64"}
+	everySource(t, func(path string, file *ast.File, at *token.FileSet) {
+		if !strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, "bench_test.go") || !imports(file, "math/rand/v2") || withoutSeed[path] != "" {
+			return
+		}
+		ast.Inspect(file, func(node ast.Node) bool {
+			call, ok := node.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			function, ok := call.Fun.(*ast.SelectorExpr)
+			if !ok || slices.Contains(makesSources, function.Sel.Name) {
+				return true
+			}
+			if of, ok := function.X.(*ast.Ident); ok && of.Name == "rand" {
+				t.Errorf("%s chooses without a seed: call testseed.New", at.Position(call.Pos()))
+			}
+			return true
+		})
+	})
+}
+
 // TestTestsCheckInvariants: every target of the Makefile that runs tests builds them with the tag
 // invariants, and none that builds or measures does.
 func TestTestsCheckInvariants(t *testing.T) {

@@ -11,6 +11,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/levelwire/levelwire/internal/testseed"
 )
 
 func FuzzCombine(f *testing.F) {
@@ -132,9 +134,9 @@ func (f *failing) Write(p []byte) (int, error) {
 }
 
 func TestErrorsOfTheConnectionComeThrough(t *testing.T) {
-	text := make([]byte, 1<<20)
+	text, random := make([]byte, 1<<20), testseed.New(t).Rand(0)
 	for i := range text {
-		text[i] = byte(rand.Uint32())
+		text[i] = byte(random.Uint32())
 	}
 	block, err := Compress(text[:1000])
 	if err != nil {

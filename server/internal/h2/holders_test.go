@@ -1,8 +1,9 @@
 package h2
 
 import (
-	"math/rand/v2"
 	"testing"
+
+	"github.com/levelwire/levelwire/internal/testseed"
 )
 
 // TestLargestHolder: whatever connections begin and cease to hold, the largest is found,
@@ -13,13 +14,14 @@ func TestLargestHolder(t *testing.T) {
 	for i := range conns {
 		conns[i] = &conn{server: s}
 	}
+	random := testseed.New(t).Rand(0)
 	for range 20_000 {
-		c := conns[rand.IntN(len(conns))]
-		n := rand.Int64N(1000)
-		if rand.IntN(2) == 0 {
+		c := conns[random.IntN(len(conns))]
+		n := random.Int64N(1000)
+		if random.IntN(2) == 0 {
 			n = -min(n, c.held)
 		}
-		if rand.IntN(20) == 0 {
+		if random.IntN(20) == 0 {
 			n = -c.held
 		}
 		s.hold(c, n)

@@ -23,6 +23,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
+
+	"github.com/levelwire/levelwire/internal/testseed"
 )
 
 // reply is what a client got.
@@ -145,6 +147,7 @@ func TestAnswers(t *testing.T) {
 }
 
 func TestBodiesBothWays(t *testing.T) {
+	seed := testseed.New(t)
 	f := start(t, func(w http.ResponseWriter, r *http.Request) {
 		n, _ := strconv.Atoi(r.URL.Query().Get("n"))
 		sum := sha256.New()
@@ -152,16 +155,16 @@ func TestBodiesBothWays(t *testing.T) {
 			t.Error(err)
 		}
 		w.Header().Set("X-Sum", fmt.Sprintf("%x", sum.Sum(nil)))
-		random := rand.NewChaCha8([32]byte{})
+		random, choice := rand.NewChaCha8([32]byte{}), seed.Rand(n)
 		sum.Reset()
 		b := make([]byte, 100000)
 		for n > 0 {
-			part := b[:min(n, 1+rand.IntN(len(b)))]
+			part := b[:min(n, 1+choice.IntN(len(b)))]
 			random.Read(part)
 			sum.Write(part)
 			n -= len(part)
 			var err error
-			if rand.IntN(2) == 0 {
+			if choice.IntN(2) == 0 {
 				half := len(part) / 2
 				_, err = w.(interface {
 					WriteBuffers(...[]byte) (int64, error)

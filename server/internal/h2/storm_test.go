@@ -14,13 +14,14 @@ import (
 	"time"
 
 	"github.com/levelwire/levelwire/internal/faultnet"
+	"github.com/levelwire/levelwire/internal/testseed"
 )
 
 // block is 4 bytes of checksum and what they are of.
-func block(n int) []byte {
+func block(random *rand.Rand, n int) []byte {
 	b := make([]byte, 4+n)
 	for i := range b[4:] {
-		b[4+i] = byte(rand.Uint32())
+		b[4+i] = byte(random.Uint32())
 	}
 	binary.BigEndian.PutUint32(b, crc32.ChecksumIEEE(b[4:]))
 	return b
@@ -34,7 +35,8 @@ func intact(b []byte) bool {
 // that cancel, read slowly, or do neither. Whatever arrives must be right, what
 // ends must be complete, and afterwards nothing may be left.
 func TestStorm(t *testing.T) {
-	var running atomic.Int64
+	seed := testseed.New(t)
+	var running, asked atomic.Int64
 	f := start(t, counted(&running, func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -43,13 +45,14 @@ func TestStorm(t *testing.T) {
 		if len(body) > 0 && !intact(body) {
 			t.Error("a request's body is not what was sent")
 		}
-		answer := block(rand.IntN(300_000))
+		random := seed.Rand(1000 + int(asked.Add(1)))
+		answer := block(random, random.IntN(300_000))
 		for len(answer) > 0 {
-			n := min(len(answer), 1+rand.IntN(40_000))
+			n := min(len(answer), 1+random.IntN(40_000))
 			if _, err := w.Write(answer[:n]); err != nil {
 				return
 			}
-			if answer = answer[n:]; rand.IntN(3) == 0 {
+			if answer = answer[n:]; random.IntN(3) == 0 {
 				w.(http.Flusher).Flush()
 			}
 		}
@@ -61,11 +64,14 @@ func TestStorm(t *testing.T) {
 
 	var all sync.WaitGroup
 	var complete atomic.Int64
+	clients := 0
 	for _, client := range f.clients() {
 		for range 6 {
+			clients++
+			random := seed.Rand(clients)
 			all.Go(func() {
 				for range 12 {
-					if stormRequest(t, client, urls[rand.IntN(2)]) && complete.Add(1)%8 == 0 {
+					if stormRequest(t, random, client, urls[random.IntN(2)]) && complete.Add(1)%8 == 0 {
 						proxy.Cut()
 					}
 				}
@@ -87,12 +93,12 @@ func TestStorm(t *testing.T) {
 }
 
 // stormRequest says whether the answer came to its end.
-func stormRequest(t *testing.T, client *http.Client, url string) bool {
+func stormRequest(t *testing.T, random *rand.Rand, client *http.Client, url string) bool {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var body io.Reader
-	if rand.IntN(2) == 0 {
-		body = bytes.NewReader(block(rand.IntN(500_000)))
+	if random.IntN(2) == 0 {
+		body = bytes.NewReader(block(random, random.IntN(500_000)))
 	}
 	req, err := http.NewRequestWithContext(ctx, "POST", url, body)
 	must(t, err)
@@ -101,12 +107,12 @@ func stormRequest(t *testing.T, client *http.Client, url string) bool {
 		return false // the connection was cut
 	}
 	defer resp.Body.Close()
-	switch rand.IntN(4) {
+	switch random.IntN(4) {
 	case 0: // leave in the middle
-		_, _ = io.CopyN(io.Discard, resp.Body, int64(rand.IntN(100_000)))
+		_, _ = io.CopyN(io.Discard, resp.Body, int64(random.IntN(100_000)))
 		return false
 	case 1:
-		time.AfterFunc(time.Duration(rand.IntN(20))*time.Millisecond, cancel)
+		time.AfterFunc(time.Duration(random.IntN(20))*time.Millisecond, cancel)
 	}
 	got, err := io.ReadAll(resp.Body)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/internal/testseed"
 	"github.com/levelwire/levelwire/server/internal/auth"
 )
 
@@ -18,9 +19,7 @@ var questions = flag.Int("questions", 40_000, "how many random questions TestRan
 // TestRandomPolicies compares the index with two other evaluations, while roles and
 // bindings come, change and go.
 func TestRandomPolicies(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	r := &generator{rand.New(rand.NewPCG(seed, 0))}
+	r := &generator{testseed.New(t).Rand(0)}
 	const perPolicy = 1_000 // 40 policies, of which some allow little
 	allowed := 0
 	for asked := 0; asked < *questions; {

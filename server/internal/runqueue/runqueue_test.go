@@ -3,7 +3,6 @@ package runqueue
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -11,6 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/levelwire/levelwire/internal/testseed"
 	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 )
 
@@ -283,13 +283,15 @@ func TestExemptTasks(t *testing.T) {
 // TestManyAtOnce: what has run has ended, and never do more compute than may.
 func TestManyAtOnce(t *testing.T) {
 	q := newQueue(2)
+	seed := testseed.New(t)
 	var group sync.WaitGroup
 	for i := range 50 {
+		random := seed.Rand(i)
 		group.Go(func() {
 			for range 200 {
 				var task Task
 				task.Start(q, Level{fmt.Sprint(i % 3), i % 3}, fmt.Sprint(i%7))
-				for range rand.IntN(3) {
+				for range random.IntN(3) {
 					task.Block()
 					task.Unblock()
 				}

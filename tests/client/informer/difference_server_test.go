@@ -229,10 +229,12 @@ func TestServersWithoutDifferencesAreAskedOnce(t *testing.T) {
 			f.Start(ctx)
 			defer f.Shutdown()
 			must(t, f.WaitForSync(ctx))
+			made := 0
 			for range 3 {
 				var version string
 				network.forget(t, func() string {
-					version = createConfigMap(t, c, fmt.Sprint("x", rand.Int())).ResourceVersion
+					made++
+					version = createConfigMap(t, c, fmt.Sprint("x", made)).ResourceVersion
 					return version
 				})
 				must(t, configMaps.WaitForResourceVersion(ctx, version))

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"runtime"
 	"strings"
 	"sync"
@@ -16,6 +15,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/levelwire/levelwire/internal/testseed"
 	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 	"github.com/levelwire/levelwire/server/internal/auth"
 )
@@ -160,6 +160,7 @@ func TestGroups(t *testing.T) {
 // watches, no watch stays open for a second without its right, and none is ended whose
 // right held from its authorization on.
 func TestRandomWithdrawals(t *testing.T) {
+	seed := testseed.New(t)
 	synctest.Test(t, func(t *testing.T) {
 		users := make([]string, 5)
 		for i := range users {
@@ -170,10 +171,11 @@ func TestRandomWithdrawals(t *testing.T) {
 		w := run(t, p)
 		stop := make(chan struct{})
 		var clients, changes sync.WaitGroup
-		for range 8 {
+		for i := range 8 {
+			random := seed.Rand(i)
 			clients.Go(func() {
 				for range 400 {
-					o := &openWatch{user: users[rand.IntN(len(users))]}
+					o := &openWatch{user: users[random.IntN(len(users))]}
 					allowed, before := p.state(o.user)
 					if !allowed {
 						runtime.Gosched()
@@ -184,12 +186,12 @@ func TestRandomWithdrawals(t *testing.T) {
 							t.Errorf("a watch of %s was ended whose right held", o.user)
 						}
 					}
-					if rand.IntN(2) == 0 {
-						time.Sleep(rand.N(30 * time.Millisecond))
+					if random.IntN(2) == 0 {
+						time.Sleep(time.Duration(random.Int64N(int64(30 * time.Millisecond))))
 					}
 					o.register(w)
-					if rand.IntN(2) == 0 {
-						time.Sleep(rand.N(50 * time.Millisecond))
+					if random.IntN(2) == 0 {
+						time.Sleep(time.Duration(random.Int64N(int64(50 * time.Millisecond))))
 					}
 					if _, now := p.state(o.user); now != before { // it must end
 						time.Sleep(time.Second)
@@ -204,7 +206,8 @@ func TestRandomWithdrawals(t *testing.T) {
 				}
 			})
 		}
-		for _, user := range users {
+		for i, user := range users {
+			random := seed.Rand(100 + i)
 			changes.Go(func() {
 				for {
 					select {
@@ -212,10 +215,10 @@ func TestRandomWithdrawals(t *testing.T) {
 						return
 					default:
 					}
-					p.set(user, rand.IntN(3) > 0)
-					if rand.IntN(2) == 0 {
-						time.Sleep(rand.N(100 * time.Millisecond))
-					} else if rand.IntN(20) == 0 {
+					p.set(user, random.IntN(3) > 0)
+					if random.IntN(2) == 0 {
+						time.Sleep(time.Duration(random.Int64N(int64(100 * time.Millisecond))))
+					} else if random.IntN(20) == 0 {
 						p.set(user, false)
 						time.Sleep(2 * time.Second)
 					}

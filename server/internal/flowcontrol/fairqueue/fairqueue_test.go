@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -12,6 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/levelwire/levelwire/internal/testseed"
 	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 )
 
@@ -468,12 +468,14 @@ func TestManyAtOnce(t *testing.T) {
 	a, b := queuing("a", 1), queuing("b", 3)
 	b.LendablePercent = 50
 	s := seats(40, a, b, Config{Name: "e", Exempt: true, Schemas: []string{"s"}})
+	seed := testseed.New(t)
 	var group sync.WaitGroup
 	for i := range 40 {
+		random := seed.Rand(i)
 		group.Go(func() {
 			for range 200 {
-				f := s.flow([]string{"a", "b", "b", "e"}[rand.IntN(4)], fmt.Sprint(i%7), 1+rand.IntN(6))
-				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.IntN(3000))*time.Microsecond)
+				f := s.flow([]string{"a", "b", "b", "e"}[random.IntN(4)], fmt.Sprint(i%7), 1+random.IntN(6))
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(random.IntN(3000))*time.Microsecond)
 				hold, err := f.Acquire(ctx)
 				cancel()
 				if err == nil {

@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/levelwire/levelwire/internal/testseed"
 )
 
 // waiting is a request that waits, without a goroutine: the race detector allows 8128 of
@@ -44,7 +45,7 @@ func TestManyWaitersLeave(t *testing.T) {
 			}
 			ended, cancel := context.WithCancel(t.Context())
 			cancel()
-			for _, i := range rand.Perm(n) {
+			for _, i := range testseed.New(t).Rand(0).Perm(n) {
 				if i%every == 0 {
 					continue
 				}
