@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"errors"
-	"maps"
 	"sync"
 	"time"
 
@@ -46,9 +45,15 @@ func showingOf(by *Registration) showing {
 
 // required is what a call has to have read. The controller's mu guards own and objects.
 type required struct {
-	shown   shown  // when the key first asked; nil: it has not
+	shown   shown  // when the key first asked after it was woken; nil: it has not
 	own     string // the controller's newest write before the call, or one of it
 	objects map[types.UID]requiredObject
+	since   uint64 // the controller's caughtUp when it was made
+}
+
+// renew has it include what has woken the key since.
+func (q *required) renew(written string) {
+	q.shown, q.objects, q.own = nil, nil, newest(q.own, written)
 }
 
 // requiredObject is an object as it was when it was first asked about.
@@ -76,13 +81,13 @@ func (q *required) add(obj metav1.Object) {
 // catchUp is informers on their way to versions. c.mu guards targets until it runs, and keys.
 type catchUp[K comparable] struct {
 	targets map[*Registration]target
-	keys    map[K]*required // that are reconciled again at the end, and what they require
+	keys    map[K]struct{} // that are reconciled again at the end
 	begun   time.Time
 	done    chan struct{} // closed at the end, with c.mu held
 }
 
 func newCatchUp[K comparable](targets map[*Registration]target) *catchUp[K] {
-	return &catchUp[K]{targets: targets, keys: map[K]*required{}, begun: time.Now(), done: make(chan struct{})}
+	return &catchUp[K]{targets: targets, keys: map[K]struct{}{}, begun: time.Now(), done: make(chan struct{})}
 }
 
 // target is the version that an informer is to show.
@@ -92,30 +97,59 @@ type target struct {
 	from *Registration
 }
 
+// raise makes it another one that is newer, unless that cannot be compared with the versions of an informer.
+func (t *target) raise(to target, of *Registration, now time.Time) {
+	if to.version != "" && !of.isForeign(to.from, now) && newest(t.version, to.version) != t.version {
+		*t = to
+	}
+}
+
 const (
 	// catchUpTimeout is for how long informers are waited for before the keys that wait for
 	// them are looked at again: some may need others now, and others may have caught up.
 	catchUpTimeout = 30 * time.Second
 	// catchUpRetry is after what time they are, then and after a failure.
 	catchUpRetry = time.Second
+	// catchUpsMost is how often informers catch up before what wakes a key that waits counts no more:
+	// one that is woken all the time would never be reconciled.
+	catchUpsMost = 3
 )
 
 // foreignFor is for how long it is remembered that versions of two informers cannot be compared:
 // a server whose storage was restored has lower ones for a while.
 const foreignFor = 10 * time.Minute
 
-// beginCall notes what the informers show, before the ReconcileFunc reads anything.
+// beginCall notes what the informers show, before the ReconcileFunc reads anything. The call takes the place
+// of one that a catchUp would have led to.
 func (c *TypedController[K]) beginCall(key K) *consistentCall[K] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	call := &consistentCall[K]{controller: c, began: c.shown()}
-	if before, ok := c.putOff[key]; ok {
-		call.required = before
-		delete(c.putOff, key)
-	} else {
-		call.required = &required{own: c.written}
+	call := &consistentCall[K]{controller: c, key: key, began: c.shown()}
+	woken := c.wakes.begin(key)
+	before, ok := c.putOff[key]
+	switch {
+	case !ok:
+		call.required = &required{own: c.written, since: c.caughtUp}
+		return call
+	case woken && c.caughtUp-before.since < catchUpsMost:
+		before.renew(c.written)
+	}
+	call.required = before
+	delete(c.putOff, key)
+	for _, u := range c.catchUps() {
+		delete(u.keys, key)
 	}
 	return call
+}
+
+// catchUps returns those that have not ended. c.mu is held.
+func (c *TypedController[K]) catchUps() (all []*catchUp[K]) {
+	for _, u := range []*catchUp[K]{c.catchingUp, c.catchUpNext} {
+		if u != nil {
+			all = append(all, u)
+		}
+	}
+	return all
 }
 
 // shown returns what the informers show now. c.mu is held.
@@ -137,7 +171,9 @@ func (c *TypedController[K]) behind(call *consistentCall[K], version string, obj
 		return nil
 	}
 	if call.required.shown == nil {
-		// One informer may have moved on during the call, and the ReconcileFunc may have read that.
+		// One informer may have moved on during the call, and the ReconcileFunc may have read that. What
+		// has woken the key by now is shown.
+		c.wakes.clear(call.key)
 		call.required.shown = c.shown()
 	}
 	call.required.own = newest(call.required.own, version)
@@ -173,17 +209,13 @@ func (c *TypedController[K]) targets(call *consistentCall[K], objs []metav1.Obje
 			continue // there is nothing to compare
 		}
 		var to target
-		if !read.by.isForeign(nil, now) {
-			to.version = call.required.own
-		}
+		to.raise(target{version: call.required.own}, read.by, now)
 		for _, other := range call.required.shown {
 			wanted := other.newest
 			if other.by == read.by {
 				wanted = other.version // its own changes are not compared with each other
 			}
-			if !read.by.isForeign(other.by, now) && newest(to.version, wanted) != to.version {
-				to = target{wanted, other.by}
-			}
+			to.raise(target{wanted, other.by}, read.by, now)
 		}
 		if to.version == "" || reaches(read.version, to.version) {
 			continue
@@ -252,22 +284,20 @@ func (c *TypedController[K]) putKeyOff(key K, behind behindError) {
 	c.counts.putOffs.Add(1)
 	wait := behind.wait.(*catchUp[K])
 	c.mu.Lock()
+	c.putOff[key] = behind.required
 	late := isClosed(wait.done)
-	if late {
-		c.putOff[key] = behind.required
-	} else {
-		wait.keys[key] = behind.required
+	if !late {
+		wait.keys[key] = struct{}{}
 	}
 	c.mu.Unlock()
 	if late {
-		c.Add(key)
+		c.queue.Add(key)
 	}
 }
 
 // endCatchUp has the keys that were put off reconciled again.
 func (c *TypedController[K]) endCatchUp(u *catchUp[K]) {
 	c.mu.Lock()
-	maps.Copy(c.putOff, u.keys)
 	close(u.done)
 	if c.catchingUp, c.catchUpNext = c.catchUpNext, nil; c.catchingUp != nil {
 		if c.phase == running {
@@ -277,12 +307,15 @@ func (c *TypedController[K]) endCatchUp(u *catchUp[K]) {
 		}
 	}
 	late := c.lacks(u)
+	if !late {
+		c.caughtUp++
+	}
 	c.mu.Unlock()
-	for key := range u.keys {
+	for key := range u.keys { // with c.queue: that wakes none
 		if late {
-			c.AddAfter(key, catchUpRetry)
+			c.queue.AddAfter(key, catchUpRetry)
 		} else {
-			c.Add(key)
+			c.queue.Add(key)
 		}
 	}
 }
@@ -302,10 +335,8 @@ func (c *TypedController[K]) lacks(u *catchUp[K]) bool {
 func (c *TypedController[K]) keysPutOff() (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, u := range []*catchUp[K]{c.catchingUp, c.catchUpNext} {
-		if u != nil {
-			n += len(u.keys)
-		}
+	for _, u := range c.catchUps() {
+		n += len(u.keys)
 	}
 	return n
 }

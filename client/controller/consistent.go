@@ -10,8 +10,8 @@ import (
 // Consistent returns nil if everything that this call of a ReconcileFunc has read, from every
 // informer of its controller, is at least as new as
 //
-//   - what any of these informers showed when the key first asked, and so what has caused that
-//     call,
+//   - what any of these informers showed when the key first asked after it was last added, and
+//     so what has caused the call,
 //   - the controller's own writes, as far as Wrote knows them,
 //   - and the given objects: an owner that is marked for deletion, for instance.
 //
@@ -28,8 +28,10 @@ import (
 //
 // The error has to be returned: the key is reconciled again once the informers are there. No
 // worker waits for that. It is no failure, and the key's back-off stays as it is. Changes that come
-// meanwhile do not make the key wait longer, unless an object's generation is another one, or
-// it was marked for deletion.
+// meanwhile do not make the key wait longer, unless they add it, or an object's generation is
+// another one, or it was marked for deletion. A key that is added again and again is bounded: once
+// informers have caught up three times since it first asked, what adds it counts no more
+// until it has passed.
 //
 // Informers of resources in which nothing changes ask the server how far they are
 // (SharedInformer.CatchUp). A Levelwire server answers within milliseconds, kube-apiserver after
@@ -70,8 +72,9 @@ type consistency interface {
 // consistentCall is a call of the ReconcileFunc.
 type consistentCall[K comparable] struct {
 	controller *TypedController[K]
+	key        K
 	began      shown     // what informers showed when the call began: it has read nothing older
-	required   *required // of this call, or of the first one that was put off
+	required   *required // of this call, or of the one that was put off
 }
 
 // behindError puts a key off until informers have caught up.

@@ -101,14 +101,22 @@ type consistentRun struct {
 	informers []*heldBack
 	views     chan map[string]int
 	before    func(context.Context) // called before Consistent
+	after     func()                // called after it
+	busy      chan chan struct{}    // what a key called busy waits for
 	objs      []metav1.Object
 }
 
-func (r *consistentRun) reconcile(ctx context.Context, _ Key) (Result, error) {
+func (r *consistentRun) reconcile(ctx context.Context, key Key) (Result, error) {
+	if key.Name == "busy" {
+		<-<-r.busy
+		return Result{}, nil
+	}
 	if r.before != nil {
 		r.before(ctx)
 	}
-	if err := Consistent(ctx, r.objs...); err != nil {
+	err := Consistent(ctx, r.objs...)
+	r.after()
+	if err != nil {
 		return Result{}, fmt.Errorf("not yet: %w", err)
 	}
 	view := map[string]int{}
@@ -121,7 +129,7 @@ func (r *consistentRun) reconcile(ctx context.Context, _ Key) (Result, error) {
 
 func runConsistent(t *testing.T, informers []*heldBack, set ...func(*consistentRun)) *consistentRun {
 	t.Helper()
-	r := &consistentRun{informers: informers, views: make(chan map[string]int, 100)}
+	r := &consistentRun{informers: informers, views: make(chan map[string]int, 100), after: func() {}, busy: make(chan chan struct{}, 1)}
 	for _, change := range set {
 		change(r)
 	}
@@ -352,6 +360,124 @@ func TestConsistentKeepsNobodyWaiting(t *testing.T) {
 		stop()
 		if err := <-ended; err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// TestConsistentWithWhatWakesAKeyThatWaits: a key that waits for an informer to come to 10 is woken by a change at 20, and the
+// informer comes to 12: it may lack what has led to that change. It does not matter whether the key is called meanwhile, is
+// still in its call, or in the queue when the informer has come to 10.
+func TestConsistentWithWhatWakesAKeyThatWaits(t *testing.T) {
+	for name, wake := range map[string]func(r *consistentRun, change func()){
+		"and is called": func(r *consistentRun, change func()) {
+			r.Add(key)
+			synctest.Wait()
+			change()
+			r.Add(key)
+			synctest.Wait()
+		},
+		"in its call": func(r *consistentRun, change func()) {
+			asked, wakes := r.after, sync.Once{}
+			r.after = func() {
+				asked()
+				wakes.Do(func() { change(); r.Add(key) })
+			}
+			r.Add(key)
+			synctest.Wait()
+		},
+		"in the queue": func(r *consistentRun, change func()) {
+			r.Add(key)
+			synctest.Wait()
+			busy := make(chan struct{})
+			r.busy <- busy
+			r.Add(Key{Name: "busy"})
+			synctest.Wait()
+			change()
+			r.Add(key)
+			r.informers[1].show(12)
+			synctest.Wait()
+			close(busy)
+		},
+		"to be called soon": func(r *consistentRun, change func()) {
+			r.Add(key)
+			synctest.Wait()
+			busy := make(chan struct{})
+			r.busy <- busy
+			r.Add(Key{Name: "busy"})
+			synctest.Wait()
+			r.informers[1].show(12)
+			synctest.Wait()
+			change()
+			r.AddPriority(key, 1)
+			close(busy)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := hold("a", 10), hold("b", 5)
+				r := runConsistent(t, []*heldBack{a, b})
+				wake(r, func() { a.show(20) })
+				b.show(12)
+				r.wantViews(t)
+				b.show(20)
+				r.wantViews(t, map[string]int{"a": 20, "b": 20})
+			})
+		})
+	}
+}
+
+// TestConsistentOfAKeyThatHasNothingToDo: a key that waits, and is woken, and then finds nothing to do, does not come back.
+func TestConsistentOfAKeyThatHasNothingToDo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b, calls := hold("a", 10), hold("b", 5), 0
+		c := made(t, func(ctx context.Context, _ Key) (Result, error) {
+			if calls++; calls > 1 {
+				return Result{}, nil
+			}
+			return Result{}, Consistent(ctx)
+		}, Options{})
+		c.RequireSync("a", a)
+		c.RequireSync("b", b)
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- c.Run(ctx) }()
+		for range 2 {
+			c.Add(key)
+			synctest.Wait()
+		}
+		if put := c.Stats().KeysPutOff; put != 0 {
+			t.Errorf("%d keys wait", put)
+		}
+		b.show(10)
+		synctest.Wait()
+		if calls != 2 || len(c.putOff)+len(c.wakes.woken) != 0 {
+			t.Errorf("%d calls; left are %v, %v", calls, c.putOff, c.wakes.woken)
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestConsistentOfAKeyThatIsWokenAllTheTime: it waits until informers have caught up with what woke it, but not for ever.
+func TestConsistentOfAKeyThatIsWokenAllTheTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := hold("a", 10), hold("b", 5)
+		r := runConsistent(t, []*heldBack{a, b})
+		r.Add(key)
+		synctest.Wait()
+		versions := 0
+		for ; len(r.views) == 0 && versions < 1000; versions++ {
+			a.show(11 + versions)
+			r.Add(key)
+			synctest.Wait()
+			b.show(6 + versions)
+			synctest.Wait()
+		}
+		// Informers come to the version of a change with the fifth after it.
+		if bound := (catchUpsMost + 2) * 5; versions < catchUpsMost*5 || versions > bound {
+			t.Errorf("the key was reconciled after %d changes, want %d to %d", versions, catchUpsMost*5, bound)
 		}
 	})
 }

@@ -67,7 +67,9 @@ type TypedController[K comparable] struct {
 	written     string          // the newest version of a write that is known
 	catchingUp  *catchUp[K]     // that runs
 	catchUpNext *catchUp[K]     // that runs after it
+	caughtUp    uint64          // how many have ended with all informers there
 	putOff      map[K]*required // what keys require that were put off; until their next call
+	wakes       wakes[K]
 
 	synced chan struct{} // closed when all sources have been listed
 	counts counters
@@ -115,6 +117,7 @@ func (c *TypedController[K]) NeedLeaderElection() bool { return !c.opts.WithoutL
 // distinguish the first list from changes.
 func (c *TypedController[K]) Add(key K) {
 	if c.HasSynced() {
+		c.wakes.add(key)
 		c.queue.Add(key)
 		return
 	}
@@ -124,11 +127,15 @@ func (c *TypedController[K]) Add(key K) {
 // AddPriority asks for a call soon, before all of lower priorities. A key that
 // waits already is raised, never lowered.
 func (c *TypedController[K]) AddPriority(key K, priority int) {
+	c.wakes.add(key)
 	c.queue.AddWith(key, workqueue.AddOptions{Priority: priority})
 }
 
 // AddAfter asks for a call after some time.
-func (c *TypedController[K]) AddAfter(key K, d time.Duration) { c.queue.AddAfter(key, d) }
+func (c *TypedController[K]) AddAfter(key K, d time.Duration) {
+	c.wakes.add(key)
+	c.queue.AddAfter(key, d)
+}
 
 // Retry asks for a call after the key's back-off. A ReconcileFunc returns an error
 // instead; this is for what fails after it has returned.

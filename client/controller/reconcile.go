@@ -31,7 +31,13 @@ func (p terminalError) Unwrap() error { return p.error }
 
 // reconcile calls the ReconcileFunc with one key, and decides when to do so again.
 func (c *TypedController[K]) reconcile(ctx context.Context, key K) {
-	defer c.queue.Done(key)
+	putOff := false
+	defer func() {
+		if !putOff {
+			c.wakes.end(key)
+		}
+		c.queue.Done(key)
+	}()
 	result, err := c.call(ctx, key)
 	var behind behindError
 	switch {
@@ -41,6 +47,7 @@ func (c *TypedController[K]) reconcile(ctx context.Context, key K) {
 			c.counts.failures.Add(1)
 			c.opts.Logger.Warn("not reconciled, trying again when the informers have caught up", "key", keyText(key), "error", other)
 		}
+		putOff = true
 		c.putKeyOff(key, behind)
 	case err != nil:
 		c.failed(key, err)
