@@ -210,6 +210,7 @@ func (c *TypedController[K]) targets(call *consistentCall[K], objs []metav1.Obje
 		}
 		var to target
 		to.raise(target{version: call.required.own}, read.by, now)
+		to.raise(c.least, read.by, now)
 		for _, other := range call.required.shown {
 			wanted := other.newest
 			if other.by == read.by {

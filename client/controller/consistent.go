@@ -13,7 +13,9 @@ import (
 //   - what any of these informers showed when the key first asked after it was last added, and
 //     so what has caused the call,
 //   - the controller's own writes, as far as Wrote knows them,
-//   - and the given objects: an owner that is marked for deletion, for instance.
+//   - the given objects: an owner that is marked for deletion, for instance,
+//   - and, where a leader is elected, the writes of the leaders before: see
+//     TypedController.RequireResourceVersion.
 //
 // Each informer has a watch of its own, and any of them may be behind the others: a
 // ReconcileFunc that has an owner from one and misses its dependents in the other has no reason

@@ -482,6 +482,30 @@ func TestConsistentOfAKeyThatIsWokenAllTheTime(t *testing.T) {
 	})
 }
 
+// TestConsistentWithRequireResourceVersion: what other processes wrote before this one was elected counts for every call, and a
+// Lease that is in another storage holds up none, nor turns off what else is compared.
+func TestConsistentWithRequireResourceVersion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b, other := hold("a", 10), hold("b", 10), hold("another storage's", 3)
+		other.newest = 15
+		r := runConsistent(t, []*heldBack{a, b}, func(r *consistentRun) { r.objs = []metav1.Object{&metav1.ObjectMeta{ResourceVersion: "10"}} })
+		for _, version := range []string{"x", "20", "", "12"} {
+			r.RequireResourceVersion(version)
+		}
+		r.Add(key)
+		r.wantViews(t)
+		b.show(20)
+		r.wantViews(t)
+		a.show(20)
+		r.wantViews(t, map[string]int{"a": 20, "b": 20})
+		r.RequireSync(other.name, other)
+		r.Add(key)
+		r.wantViews(t) // the other one lacks the object, which is compared still
+		other.show(10)
+		r.wantViews(t, map[string]int{"a": 20, "b": 20})
+	})
+}
+
 // TestConsistentWithOtherVersions: an informer of a server that counts otherwise holds up nobody,
 // and what can be compared is.
 func TestConsistentWithOtherVersions(t *testing.T) {

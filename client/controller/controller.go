@@ -65,6 +65,7 @@ type TypedController[K comparable] struct {
 	workers     sync.WaitGroup
 
 	written     string          // the newest version of a write that is known
+	least       target          // of RequireResourceVersion
 	catchingUp  *catchUp[K]     // that runs
 	catchUpNext *catchUp[K]     // that runs after it
 	caughtUp    uint64          // how many have ended with all informers there
@@ -101,6 +102,7 @@ func NewTyped[K comparable](fn TypedReconcileFunc[K], opts TypedOptions[K]) (*Ty
 	}
 	return &TypedController[K]{
 		opts: opts, fn: fn, synced: make(chan struct{}), putOff: map[K]*required{},
+		least: target{from: &Registration{name: "RequireResourceVersion"}},
 		queue: workqueue.New(workqueue.Options[K]{RateLimiter: opts.RateLimiter, FairShare: opts.FairShare, Logger: opts.Logger}),
 	}, nil
 }
@@ -143,6 +145,17 @@ func (c *TypedController[K]) Retry(key K) { c.queue.AddRateLimited(key) }
 
 // Forget ends the key's back-off, as success does.
 func (c *TypedController[K]) Forget(key K) { c.queue.Forget(key) }
+
+// RequireResourceVersion has [Consistent] include a version from now on: nothing that asks it is
+// decided before every informer shows at least that. It is for what other processes wrote before this one acts. Run
+// calls it with the version of the Lease if its context is that of a leader ([leader.ResourceVersion]), for caches that were kept up to date
+// during another one's term may lag behind what that one has made; a program with another election calls it itself. An older version
+// than one before, or one that is no number, changes nothing. An informer with versions of another storage is left out.
+func (c *TypedController[K]) RequireResourceVersion(version string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.least.version = newest(c.least.version, version)
+}
 
 // Synced is closed when everything that is watched has been listed, and the
 // workers begin.

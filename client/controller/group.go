@@ -60,7 +60,8 @@ type RunOptions struct {
 	// Leader, if there are several processes of which one at a time must act.
 	// Those that wait keep their caches up to date, and stand for election only
 	// once these are complete. With several clusters the Lease is in one of
-	// them. Default: no election. Options.SyncTimeout of the controllers bounds this
+	// them. Consistent counts what the leader before has written; see RequireResourceVersion.
+	// Default: no election. Options.SyncTimeout of the controllers bounds this
 	// wait, too: the shortest one counts.
 	Leader *leader.Elector
 	// Logger receives what Run waits for, if that takes long, before it stands for

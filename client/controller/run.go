@@ -20,6 +20,7 @@ var errAgain = errors.New("a controller runs once; make another")
 func (c *TypedController[K]) Run(ctx context.Context) error {
 	running, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	c.RequireResourceVersion(leader.ResourceVersion(ctx))
 	err := c.begin(cancel)
 	if err == nil {
 		err = c.run(running)

@@ -48,6 +48,36 @@ func campaign(ctx context.Context, e *Elector, work func(context.Context) error)
 	return leads, result
 }
 
+// TestResourceVersionOfALeader: the leader's context has the version of the Lease with which it has won, in each term, and no other
+// context has.
+func TestResourceVersionOfALeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &store{}
+		for _, identity := range []string{"a", "b", "a"} {
+			e := candidate(t, identity, line{store: s})
+			err := e.Run(t.Context(), func(ctx context.Context) error {
+				won, err := s.get()
+				if err != nil {
+					return err
+				}
+				if err := wait(ctx, time.Minute); err != nil { // it is renewed meanwhile
+					return err
+				}
+				if got := ResourceVersion(ctx); got != won.ResourceVersion {
+					t.Errorf("%s has won with version %q, and its context says %q", identity, won.ResourceVersion, got)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		if got := ResourceVersion(t.Context()); got != "" {
+			t.Errorf("a context of no leader has version %q", got)
+		}
+	})
+}
+
 // admission is a server that puts another name into each Lease that is written.
 type admission struct{ line }
 

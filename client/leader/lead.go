@@ -18,7 +18,7 @@ func (e *Elector) lead(ctx context.Context, work func(ctx context.Context) error
 	// The Lease is kept for as long as work runs, also when ctx has ended.
 	keeping, stopKeeping := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stopKeeping(nil)
-	leading, stopLeading := context.WithCancelCause(ctx)
+	leading, stopLeading := context.WithCancelCause(withResourceVersion(ctx, e.own()))
 	defer stopLeading(nil)
 	lose := func(why error) {
 		e.lose(why)
