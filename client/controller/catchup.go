@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -271,13 +272,28 @@ func (c *TypedController[K]) reach(ctx context.Context, r *Registration, to targ
 	err := r.informer.CatchUp(ctx, to.version)
 	switch {
 	case errors.Is(err, informer.ErrOtherVersions):
-		c.mu.Lock()
-		r.foreign[to.from] = time.Now().Add(foreignFor)
-		c.mu.Unlock()
-		c.opts.Logger.Debug("versions of informers cannot be compared", "informer", r.name, "error", err)
+		c.setForeign(ctx, r, to, err)
 	case errors.Is(err, informer.ErrStopped):
 		c.end(r.failed(errSourceEnded)) // nobody knows any more what is not there
 	}
+}
+
+// setForeign notes that a version is none of an informer's server. It warns the first time: that of an aggregated server stays
+// so, and one that was restored does not.
+func (c *TypedController[K]) setForeign(ctx context.Context, r *Registration, to target, err error) {
+	c.mu.Lock()
+	_, known := r.foreign[to.from]
+	r.foreign[to.from] = time.Now().Add(foreignFor)
+	c.mu.Unlock()
+	level, from := slog.LevelWarn, "a write, or an object"
+	if known {
+		level = slog.LevelDebug
+	}
+	if to.from != nil {
+		from = to.from.name
+	}
+	c.opts.Logger.Log(ctx, level, "versions cannot be compared, so the controller does not wait for this informer: does its resource have another storage, or was the storage restored?",
+		"informer", r.name, "wanted", to.version, "from", from, "comparedAgainAfter", foreignFor, "error", err)
 }
 
 // putKeyOff has a key reconciled again once informers have caught up.

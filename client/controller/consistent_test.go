@@ -1,12 +1,15 @@
 package controller
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -104,6 +107,7 @@ type consistentRun struct {
 	after     func()                // called after it
 	busy      chan chan struct{}    // what a key called busy waits for
 	objs      []metav1.Object
+	logger    *slog.Logger
 }
 
 func (r *consistentRun) reconcile(ctx context.Context, key Key) (Result, error) {
@@ -133,7 +137,7 @@ func runConsistent(t *testing.T, informers []*heldBack, set ...func(*consistentR
 	for _, change := range set {
 		change(r)
 	}
-	r.Controller = made(t, r.reconcile, Options{})
+	r.Controller = made(t, r.reconcile, Options{Logger: r.logger})
 	for _, h := range informers {
 		r.RequireSync(h.name, h)
 	}
@@ -512,7 +516,8 @@ func TestConsistentWithOtherVersions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, other := hold("a", 10), hold("b", 5), hold("aggregated", 1_000_000)
 		a.newest, b.newest = 1000, 1000
-		r := runConsistent(t, []*heldBack{a, b, other})
+		var log bytes.Buffer // written under the handler's lock, and read once nothing runs
+		r := runConsistent(t, []*heldBack{a, b, other}, func(r *consistentRun) { r.logger = slog.New(slog.NewTextHandler(&log, nil)) })
 		r.Add(key)
 		r.wantViews(t)
 		b.show(10)
@@ -524,6 +529,12 @@ func TestConsistentWithOtherVersions(t *testing.T) {
 		r.wantViews(t, map[string]int{"a": 20, "b": 20, "aggregated": 1_000_000})
 		if want := []string{"1000000", "20"}; !slices.Equal(a.asked, want) { // it is remembered
 			t.Errorf("a was asked for %q, want %q", a.asked, want)
+		}
+		time.Sleep(foreignFor) // of the bubble
+		r.Add(key)
+		r.wantViews(t, map[string]int{"a": 20, "b": 20, "aggregated": 1_000_000})
+		if n := strings.Count(log.String(), "level=WARN"); n != 2 || !strings.Contains(log.String(), "from=aggregated") { // a, and b
+			t.Errorf("%d warnings: %s", n, log.String())
 		}
 	})
 }
