@@ -124,22 +124,36 @@ func (c Claimer[T]) adopt(ctx context.Context, owner metav1.Object, obj T) (bool
 }
 
 // taken reports whether the server has an object under obj's name that cannot be adopted: what
-// else makes the adoption invalid, such as a policy, lasts, and has to be seen. It lists, which
-// the roles of controllers allow.
+// else makes the adoption invalid, such as a policy, lasts, and has to be seen.
 func (c Claimer[T]) taken(ctx context.Context, obj T) bool {
-	name := fields.OneTermEqualSelector("metadata.name", obj.GetName()).String()
-	live, err := c.API.Namespace(obj.GetNamespace()).List(ctx, metav1.ListOptions{FieldSelector: name})
-	return err == nil && slices.ContainsFunc(live.Items, func(now T) bool {
-		return now.GetUID() != obj.GetUID() || metav1.GetControllerOfNoCopy(now) != nil
-	})
+	return c.live(ctx, obj, func(now T) bool { return now.GetUID() != obj.GetUID() || metav1.GetControllerOfNoCopy(now) != nil })
 }
 
+// replaced reports whether the server has another object under obj's name.
+func (c Claimer[T]) replaced(ctx context.Context, obj T) bool {
+	return c.live(ctx, obj, func(now T) bool { return now.GetUID() != obj.GetUID() })
+}
+
+// live reports whether the server has an object under obj's name that is as asked. It lists, which the roles of
+// controllers allow.
+func (c Claimer[T]) live(ctx context.Context, obj T, is func(now T) bool) bool {
+	name := fields.OneTermEqualSelector("metadata.name", obj.GetName()).String()
+	live, err := c.API.Namespace(obj.GetNamespace()).List(ctx, metav1.ListOptions{FieldSelector: name})
+	return err == nil && slices.ContainsFunc(live.Items, is)
+}
+
+// release takes the owner from obj's owner references. A conflict is returned: the object was not released, or it is
+// another one now, and then there may be one more than the cache shows.
 func (c Claimer[T]) release(ctx context.Context, owner metav1.Object, obj T) error {
 	err := c.patchOwner(ctx, obj, map[string]any{"$patch": "delete", "uid": owner.GetUID()})
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+	switch {
+	case err == nil || apierrors.IsNotFound(err):
+		return nil
+	case apierrors.IsConflict(err) || apierrors.IsInvalid(err) && c.replaced(ctx, obj):
+		return c.behind(owner, fmt.Errorf("release %s: %w", obj.GetName(), err))
+	default:
 		return fmt.Errorf("release %s: %w", obj.GetName(), err)
 	}
-	return nil
 }
 
 // patchOwner merges one entry into the owner references, whose merge key is the owner's

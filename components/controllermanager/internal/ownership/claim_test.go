@@ -82,6 +82,10 @@ func TestClaimOfAnObjectThatChangesMeanwhile(t *testing.T) {
 	if now, n, err := try(first, web, namesake); n != 0 || len(now.OwnerReferences) != 0 || !apierrors.IsConflict(err) {
 		t.Errorf("claimed %d, owners %v, error %v: want a Conflict and no adoption of a pod that replaced the one seen", n, now.OwnerReferences, err)
 	}
+	namesake.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(first, claimer.Kind)}
+	if _, n, err := try(first, labels.SelectorFromSet(labels.Set{"app": "other"}), namesake); n != 0 || !apierrors.IsConflict(err) {
+		t.Errorf("claimed %d, error %v: want a Conflict, for the pod that was to be released is another one", n, err)
+	}
 }
 
 // An owner that has been deleted adopts nothing. It must not act either as if there were
