@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
@@ -226,6 +227,32 @@ func TestControllersWithAWatchBehind(t *testing.T) {
 					return s.Status.ObservedGeneration == s.Generation && s.Status.Replicas == 1
 				})
 			},
+		},
+		"Job": {
+			held: "pods",
+			before: func(c *cluster) {
+				jobs, job := in[*batchv1.Job](c), newJob("work", 2, 2, batchv1.NonIndexedCompletion, "0")
+				job.Spec.Suspend = new(true)
+				create(c, jobs, job)
+				await(c, jobs, "work", "suspended", func(j *batchv1.Job) bool { return len(j.Status.Conditions) > 0 })
+			},
+			first: func(c *cluster) { // another leader's
+				job, err := in[*batchv1.Job](c).Get(c.ctx, "work", metav1.GetOptions{})
+				if err != nil {
+					c.t.Fatal(err)
+				}
+				createPod(c, "work-1", func(pod *corev1.Pod) {
+					pod.Labels, pod.Finalizers, pod.Spec = job.Spec.Template.Labels, []string{batchv1.JobTrackingFinalizer}, job.Spec.Template.Spec
+					pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}
+				})
+			},
+			second: func(c *cluster) {
+				change(c, in[*batchv1.Job](c), "work", func(j *batchv1.Job) { j.Spec.Suspend = new(false) })
+			},
+			end: func(c *cluster) {
+				await(c, in[*batchv1.Job](c), "work", "two pods", func(j *batchv1.Job) bool { return j.Status.Active == 2 })
+			},
+			want: 2, // the other leader's, and one that lacked
 		},
 		"DaemonSet": {
 			held:  "nodes",
