@@ -14,6 +14,7 @@ import (
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 
 	"github.com/levelwire/levelwire/client"
+	"github.com/levelwire/levelwire/internal/testwait"
 	"github.com/levelwire/levelwire/server"
 )
 
@@ -29,12 +30,11 @@ func TestRelayShutdownDelay(t *testing.T) {
 	})
 	maps := openWatch(ctx, t, configMaps(relay.client(t)))
 	relay.cancel()
-	var report string
-	if !within(ctx, true, func() bool {
-		var code int
-		code, report = readiness(ctx, t, relay)
-		return code != http.StatusOK
-	}) || !strings.Contains(report, "[-]leaving") {
+	report := testwait.Stable(t, "/readyz fails", func() (string, bool) {
+		code, report := readiness(ctx, t, relay)
+		return report, code != http.StatusOK
+	})
+	if !strings.Contains(report, "[-]leaving") {
 		t.Errorf("/readyz says %s", report)
 	}
 	made := create(ctx, t, upstream.client(t), "late")
@@ -63,12 +63,10 @@ func TestStoppedRelayEndsWatches(t *testing.T) {
 	must(t, err)
 	defer w.Close()
 	made := create(ctx, t, upstream.client(t), "unseen")
-	if !within(ctx, true, func() bool {
+	testwait.Stable(t, "the relay gets the write", func() (error, bool) {
 		list, err := maps.List(ctx, metav1.ListOptions{ResourceVersion: made.ResourceVersion, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan})
-		return err == nil && len(list.Items) > 0
-	}) {
-		t.Fatal("the relay does not get the write")
-	}
+		return err, err == nil && len(list.Items) > 0
+	})
 	relay.cancel()
 	want, err := strconv.ParseUint(made.ResourceVersion, 10, 64)
 	must(t, err)

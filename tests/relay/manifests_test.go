@@ -111,8 +111,9 @@ func TestClientKubeconfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(program.CloseIdleConnections)
-	eventually(t, "the pod lists through the relay", func() bool {
-		return w.answered(program, "/api/v1/namespaces/default/configmaps?resourceVersion=0") == nil
+	testwait.Stable(t, "the pod lists through the relay", func() (error, bool) {
+		err := w.answered(program, "/api/v1/namespaces/default/configmaps?resourceVersion=0")
+		return err, err == nil
 	})
 }
 
@@ -241,16 +242,19 @@ func TestUpstreamsAdministrator(t *testing.T) {
 	} {
 		maps := client.For[*corev1.ConfigMap](user.client).Namespace("default")
 		// The upstream may not have the relay's rights in its memory yet.
-		eventually(t, name+" administrator lists", func() bool {
+		testwait.Stable(t, name+" administrator lists", func() (error, bool) {
 			_, err := maps.List(t.Context(), metav1.ListOptions{})
-			return err == nil
+			return err, err == nil
 		})
 		write := func() error {
 			_, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "written"}}, metav1.CreateOptions{})
 			return err
 		}
 		if user.may {
-			eventually(t, name+" administrator writes", func() bool { return write() == nil })
+			testwait.Stable(t, name+" administrator writes", func() (error, bool) {
+				err := write()
+				return err, err == nil
+			})
 		} else if err := write(); !apierrors.IsForbidden(err) {
 			t.Errorf("%s administrator writes: %v", name, err)
 		}
