@@ -41,6 +41,7 @@ func FuzzMisbehavingServer(f *testing.F) {
 	f.Add(byte('Z'), noClosingMark|noStreaming, []byte("709[#0112'"))
 	f.Add(byte(1), pagesAlways, []byte("xxxx$x9"))
 	f.Add(byte(0), byte('R'), []byte("\"Xc0\xf12\xf1\xf0A"))
+	f.Add(byte('['), pagesAlways|noStreaming, []byte("770877077"))
 	for _, slow := range []string{"\xf0\xf0\xf0\xf0", "\xf1\xf1\xf1\xf1", "0\xf10\xf0\xf1x\xf0", "\xf1\x0f\xf1\x00\xf1"} {
 		for options := range byte(4) {
 			f.Add(options, byte(0), []byte(slow))

@@ -12,6 +12,9 @@ const (
 	outageWarning = time.Minute
 	// outageReminder is how long after a warning the next one comes.
 	outageReminder = 10 * time.Minute
+	// outageGrows is how long an outage must have lasted for the time between attempts to have
+	// grown by much.
+	outageGrows = 2 * time.Second
 )
 
 // outage is a series of attempts that failed. It belongs to the goroutine of Run.
@@ -20,16 +23,20 @@ type outage struct {
 	warned time.Time // when a warning was logged; zero: never
 	// unreached: the server itself has not answered the last attempt, or has not let it in.
 	unreached bool
+	lost      bool // failed has said so of this outage
 }
 
 // failed notes a failure at now. It reports whether it is the first after an outage that the
 // server answers, and that it answers with the loss of the version: a server that holds its
-// state in memory has started anew, say.
+// state in memory has started anew, say. It does so once until an attempt succeeds: a server whose
+// answers alternate between the two is not asked more often than another one.
 func (o *outage) failed(now time.Time, err error, v verdict) (lost bool) {
 	if o.since.IsZero() {
 		o.since = now
 	}
-	lost = o.unreached && client.IsStatus(err) && (v.relist == ListExpired || v.relist == ListRejected || tooLarge(err))
+	lost = !o.lost && o.unreached && now.Sub(o.since) >= outageGrows &&
+		client.IsStatus(err) && (v.relist == ListExpired || v.relist == ListRejected || tooLarge(err))
+	o.lost = o.lost || lost
 	switch v.reason {
 	case ResumeRefused, ResumeCut, ResumeSilent, ResumeServer, ResumeBusy:
 		o.unreached = !tooLarge(err)

@@ -14,6 +14,9 @@ import (
 // while it was away counts no more.
 func TestListSoonAfterAnOutage(t *testing.T) {
 	down := events(initial, after(time.Minute, cut(12)))
+	turns := []step{
+		{"stream", page(503)}, {"stream", refusal("410")}, {"stream", page(503)}, {"list -", refusal("410")}, {"stream", page(503)}, {"stream", refusal("410")},
+	}
 	for _, sc := range []struct {
 		scenario
 		wait time.Duration // between the last two requests
@@ -32,6 +35,10 @@ func TestListSoonAfterAnOutage(t *testing.T) {
 			steps: join([]step{{"stream", down}}, times(1, step{"watch 5", refusal("410")}), times(6, step{"stream", refusal("429")}),
 				[]step{{"stream", events("ADDED b 7,END 8", hold)}}),
 			store: "b:7", version: "8"}, 15 * time.Second},
+		{scenario{name: "not again and again if a proxy and the server take turns",
+			steps: join([]step{{"stream", down}, {"watch 5", refusal("410")}}, turns,
+				[]step{{"stream", events("ADDED b 7,END 8", hold)}}),
+			store: "b:7", version: "8"}, 12800 * time.Millisecond},
 	} {
 		sc.any = true
 		sc.check = func(t *testing.T, s *script, _ Stats) {
