@@ -85,7 +85,7 @@ func (r *Relay) warnOfMissing(lacks string, err error) {
 		r.opts.Logger.Warn("the upstream does not let the relay ask what it may do, as if the kubeconfig had no credentials: requests of its users may fail", "lacks", lacks, "error", err)
 		return
 	}
-	r.opts.Logger.Warn("the relay's user lacks rights at the upstream: requests fail of users other than that of admin.kubeconfig (docs/operators/relay/rbac.yaml)", "lacks", lacks)
+	r.opts.Logger.Warn("the relay's user lacks rights at the upstream: requests fail of users other than that of admin.kubeconfig, unless it has them for certain names only (docs/operators/relay/rbac.yaml)", "lacks", lacks)
 }
 
 // missingRights returns which of the required rights the upstream denies, until it does not

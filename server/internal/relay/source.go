@@ -219,15 +219,15 @@ func (s *source) changeOf(o *object, deleted bool) (change watchcache.Change, er
 // apply applies a change, unless nothing is left of it. The upstream brings the changes of one
 // version one by one: etcd deletes all Events of an expired lease in one. The lock is held.
 func (s *source) apply(change watchcache.Change) error {
-	state := s.cache.StateRevision()
+	state, reached := s.cache.StateRevision(), s.cache.Reached()
 	switch {
-	case change.Revision < state && change.Revision <= s.complete:
-		return nil
-	case change.Revision == state && state < s.cache.Reached():
+	case change.Revision != state && (change.Revision < s.complete || change.Revision == s.complete && change.Object != nil):
+		return nil // a deletion of what is held is of the version after: see eventlog.Entry.Carried
+	case change.Revision >= state && change.Revision < reached:
 		return s.tooLate(change)
 	}
 	held, _ := s.cache.Tree().Get(change.Key)
-	if o := change.Object; o != nil && held != nil && held.Attributes.UID != o.Attributes.UID && state < o.Revision-1 {
+	if o := change.Object; o != nil && held != nil && held.Attributes.UID != o.Attributes.UID && max(state, reached) < o.Revision-1 {
 		// The object was deleted and made anew, which the upstream has sent as one change.
 		s.cache.Apply([]watchcache.Change{{Key: change.Key, Revision: o.Revision - 1}, change})
 	} else {
@@ -242,10 +242,11 @@ func (s *source) apply(change watchcache.Change) error {
 	return nil
 }
 
-// tooLate returns an error for a change at a version behind which watchers have been told a later
-// one, unless the cache has the change. The lock is held.
+// tooLate returns an error for a change that comes when watchers have been told a later version,
+// unless the cache has it. The lock is held.
 func (s *source) tooLate(change watchcache.Change) error {
-	if !s.cache.Lacks(change.Key, change.Revision, change.Object == nil) {
+	held, exists := s.cache.Tree().Get(change.Key)
+	if change.Object == nil && !exists || change.Object != nil && exists && held.Revision >= change.Revision {
 		return nil
 	}
 	return fmt.Errorf("%s has changed at version %d, after the upstream had said that nothing changes up to %d: such versions cannot be relayed", change.Key, change.Revision, s.cache.Reached())

@@ -86,4 +86,24 @@ func TestChangesOfOneVersion(t *testing.T) {
 	if now := s.cache.Current(); now.Len() != 2 || now.Revision() != storage.Revision(21) {
 		t.Errorf("%d objects at %d, want 2 at 21", now.Len(), now.Revision())
 	}
+
+	// A Levelwire server sends the deletions of version 30 but for the last one at 29, where it was.
+	bring(bookmark(29, ""))
+	if err := s.follows.Wait(t.Context(), 29); err != nil {
+		t.Fatal(err)
+	}
+	snapshot = s.cache.Current()
+	listed = watch(watchcache.WatchOptions{Initial: &snapshot})
+	bring(changed("DELETED", "c", 29), changed("DELETED", "d", 30))
+	expect(before, "DELETED c 29", "DELETED d 30")
+	expect(listed, "ADDED c 21", "ADDED d 20", "DELETED c 29", "DELETED d 30")
+	expect(watch(watchcache.WatchOptions{After: 29}), "DELETED c 29", "DELETED d 30")
+
+	// The upstream says by a second watch that nothing is left of the changes up to 40, which the
+	// stream brings.
+	if !s.advance(unchangedSince{epoch: s.epoch, state: s.cache.StateRevision()}, 40) {
+		t.Fatal("the version is not taken")
+	}
+	bring(changed("ADDED", "e", 35), changed("DELETED", "e", 38), changed("ADDED", "f", 41))
+	expect(before, "ADDED f 41")
 }

@@ -83,7 +83,7 @@ func (c *Cache) apply(changes []Change, isNews func(change *Change, previous *Ob
 	if applied == 0 {
 		return 0, 0
 	}
-	c.state.Store(&cacheState{tree: tree.Tree(), revision: changes[len(changes)-1].Revision})
+	c.state.Store(&cacheState{tree: tree.Tree(), revision: changes[len(changes)-1].Revision, logEnd: c.log.End()})
 	c.evict()
 	if c.opts.Applied != nil {
 		for i := range changes {
@@ -132,8 +132,8 @@ func isPut(change Change) int {
 // the bytes that the event adds to the log.
 func (c *Cache) append(change *Change, previous *Object, through storage.Revision, arrived uint32, tree *btree.Batch[*Object]) int64 {
 	e := &eventlog.Entry{Revision: change.Revision, Through: through, Sequence: c.log.End(), Object: change.Object, Previous: previous, Arrived: arrived}
-	if c.oneByOne.Load() {
-		c.appendNext(e)
+	if c.oneByOne.Load() && e.Revision <= max(c.state.Load().revision, c.followed()) {
+		e.MarkLate() // readers have seen the state of the revision without it
 	}
 	if e.Sequence&(1<<mainShift-1) == 0 {
 		c.checkpoints = append(c.checkpoints, checkpoint{e.Sequence, tree.Tree()})
@@ -179,17 +179,6 @@ func (c *Cache) append(change *Change, previous *Object, through storage.Revisio
 	return size
 }
 
-// appendNext notes, before an entry is appended, what follows from its having come alone.
-func (c *Cache) appendNext(e *eventlog.Entry) {
-	late := e.Revision == c.state.Load().revision // watchers may have been told the revision
-	if late {
-		e.MarkLate()
-	}
-	if late || e.Object == nil { // a deletion may be of the revision after: see Entry.Carried
-		c.shared.Add(e.Revision)
-	}
-}
-
 // touch has a bucket's watchers woken after the batch.
 func (c *Cache) touch(b *bucket) {
 	if !b.touched {
@@ -220,6 +209,7 @@ func (c *Cache) forgetOldSummary() {
 // each bucket that holds it.
 func (c *Cache) drop() {
 	e := c.log.Evict()
+	c.noteEvictedPart(e)
 	c.baseRevision.Store(int64(e.Revision))
 	c.baseTree = nil
 	for _, log := range e.Logs() {

@@ -20,21 +20,18 @@ func (c *Cache) attach(w *Watcher) {
 }
 
 // firstFor returns the position of the first entry that a watcher needs: the first one behind its
-// summary, or behind the revision after which it starts. A snapshot may lack what has come at its
-// own revision since (ApplyNext). The lock is held.
+// summary, its snapshot, or the revision after which it starts. A snapshot may lack what has come at
+// its own revision since (ApplyNext). The lock is held.
 func (c *Cache) firstFor(w *Watcher) uint64 {
 	if w.summary != nil {
 		return w.summary.position
 	}
-	first := c.log.Search(func(e *eventlog.Entry) bool { return e.Revision > w.after })
-	for w.initial != nil && first > c.log.Oldest() {
-		e := c.log.At(first - 1)
-		if e.Revision != w.after || e.IsIn(*w.initial) {
-			break
+	if w.initial != nil && c.oneByOne.Load() {
+		if end := w.initial.LogEnd(); end >= c.log.Oldest() {
+			return end
 		}
-		first--
 	}
-	return first
+	return c.log.Search(func(e *eventlog.Entry) bool { return e.Revision > w.after })
 }
 
 // seek puts the cursor before an entry of the cache's log. The lock is held.

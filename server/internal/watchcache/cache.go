@@ -68,12 +68,15 @@ type Cache struct {
 	sweptAgain  int64         // bytes of the events since all forms were dropped again
 	backfilling chan struct{} // closed when earlier history has been prepended, or is skipped; nil: none is expected
 	filled      bool
+	evictedPart bool             // a client at baseRevision may have a part of it
+	replacedAt  storage.Revision // of the fill that made the log anew
 }
 
 // cacheState is what the cache holds at one moment.
 type cacheState struct {
 	tree     btree.Tree[*Object]
 	revision storage.Revision // of the last change, or of the fill
+	logEnd   uint64           // the position behind the changes that led to it
 }
 
 // New returns an empty cache of res, or of the resource that res is stored
@@ -203,7 +206,7 @@ func (c *Cache) Current() Snapshot {
 		progress := c.followed()
 		s := c.state.Load()
 		if c.followed() >= progress {
-			return c.snapshot(s.tree, max(progress, s.revision))
+			return c.snapshot(s.tree, max(progress, s.revision)).WithLogEnd(s.logEnd)
 		}
 	}
 }

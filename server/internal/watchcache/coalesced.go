@@ -5,7 +5,13 @@ import "github.com/levelwire/levelwire/storage"
 // summaryFrom returns the revision after which a summary must begin for the watcher: where it is,
 // or the revision before if it may have only a part of that. The lock is held.
 func (w *Watcher) summaryFrom() storage.Revision {
-	from := w.cache.shared.ResumeAfter(max(w.reached, w.after)) // the latter until the initial snapshot has been read
+	c, from := w.cache, max(w.reached, w.after) // the latter until the initial snapshot has been read
+	switch {
+	case !c.oneByOne.Load():
+		from = c.shared.ResumeAfter(from)
+	case from > c.replacedAt: // the log, which would say more, has lost it
+		from--
+	}
 	return max(from, w.hasVersion()-1)
 }
 

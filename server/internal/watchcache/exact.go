@@ -29,7 +29,8 @@ func (c *Cache) Exact(ctx context.Context, revision storage.Revision) (Snapshot,
 	}
 	if s := c.state.Load(); s.revision <= revision {
 		// Nothing has changed since; a change after this load is later than the
-		// revision that NotOlderThan has waited for.
+		// revision that NotOlderThan has waited for, or comes late (ApplyNext): reads
+		// at that revision have it or not, as they come after or before it.
 		return c.snapshot(s.tree, revision), nil
 	}
 	if current.Revision() == revision {

@@ -61,7 +61,7 @@ func (c *Cache) raise(revision storage.Revision) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s := c.state.Load(); s.revision < revision {
-		c.state.Store(&cacheState{tree: s.tree, revision: revision})
+		c.state.Store(&cacheState{tree: s.tree, revision: revision, logEnd: s.logEnd})
 	}
 }
 
@@ -88,13 +88,13 @@ func (c *Cache) replace(tree btree.Tree[*Object], revision storage.Revision) {
 	c.counters.objectBytes.Store(int64(size))
 	c.checkpoints = nil
 	c.summary = nil
-	c.shared = nil
+	c.shared, c.evictedPart, c.replacedAt = nil, false, revision
 	c.tombstones.Reset(revision)
 	c.exactSince = revision
 	c.gaps.Store(nil)
 	c.baseRevision.Store(int64(revision))
 	c.baseTree = &tree
-	c.state.Store(&cacheState{tree: tree, revision: revision})
+	c.state.Store(&cacheState{tree: tree, revision: revision, logEnd: c.log.End()})
 	if !c.filled {
 		return
 	}

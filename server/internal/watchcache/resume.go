@@ -104,7 +104,7 @@ func (c *Cache) attachToLog(w *Watcher, wait bool) (bool, error) {
 		return false, ErrNotReady
 	}
 	if w.initial == nil {
-		w.after = c.shared.ResumeAfter(w.after)
+		w.after = c.resumeAfter(w.after)
 		w.reached = w.after
 		w.future = w.after > c.state.Load().revision
 	}

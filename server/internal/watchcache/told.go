@@ -54,7 +54,7 @@ func (w *Watcher) beginTold(requested storage.Revision) {
 func (c *Cache) isShared(revision storage.Revision) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.shared.ResumeAfter(revision) != revision
+	return c.resumeAfter(revision) != revision
 }
 
 // has reports whether the client has an object; it is not known if sure is false.

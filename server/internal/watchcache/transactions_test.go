@@ -154,18 +154,27 @@ func (w *transactions) bringOneByOne(c *Cache, changes []func(*Cache) Change) {
 			}
 		}
 	}
-	for _, next := range brought {
+	for i, next := range brought {
 		held, _ := c.Tree().Get(next.Key)
 		if applied := c.ApplyNext(next); applied == (next.Object == nil && held == nil) {
 			w.t.Fatalf("%q at %d: applied is %v", next.Key, next.Revision, applied)
 		}
 		c.Advance(next.Revision)
-		for range w.random.IntN(4) {
-			w.clients[w.random.IntN(len(w.clients))].step(w)
-		}
+		w.look()
 		if c.ApplyNext(next) {
 			w.t.Fatalf("%q at %d was applied twice", next.Key, next.Revision)
 		}
+		if after := i + 1; after < len(brought) && brought[after].Revision > next.Revision && w.random.IntN(2) == 0 {
+			c.Advance(brought[after].Revision - 1) // nothing has changed until then
+			w.look()
+		}
+	}
+}
+
+// look has some clients go on.
+func (w *transactions) look() {
+	for range w.random.IntN(4) {
+		w.clients[w.random.IntN(len(w.clients))].step(w)
 	}
 }
 

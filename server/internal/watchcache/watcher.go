@@ -283,7 +283,7 @@ func (w *Watcher) mayLack(e *eventlog.Entry) bool {
 		return true
 	}
 	before := w.cache.log.At(e.Sequence - 1)
-	return before != nil && before.Revision == e.Revision
+	return before == nil || before.Revision == e.Revision // if it has been evicted, it may be one of them
 }
 
 // advance moves the cursor behind an entry.

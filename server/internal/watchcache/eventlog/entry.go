@@ -77,15 +77,6 @@ func (e *Entry) MarkLate() { e.marks.Or(markLate) }
 // IsLate reports whether MarkLate was called.
 func (e *Entry) IsLate() bool { return e.marks.Load()&markLate != 0 }
 
-// IsIn reports whether a snapshot at the entry's revision has its change.
-func (e *Entry) IsIn(s state.Snapshot) bool {
-	held, ok := s.Get(e.Key())
-	if e.Object == nil {
-		return !ok
-	}
-	return ok && held.Revision >= e.Object.Revision
-}
-
 // LastState returns the previous content with the revision Carried: what a
 // Deleted event shows. The state is made on first demand, shared from then on,
 // and its forms are counted in counter. The entry must have a Previous state.

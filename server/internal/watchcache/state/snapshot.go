@@ -17,6 +17,7 @@ type Snapshot struct {
 	namespaced bool
 	blocks     *Blocks
 	selects    *SelectCounters
+	logEnd     uint64
 }
 
 // SelectCounters count what Select does with selectors. They may be read at any time.
@@ -38,6 +39,15 @@ func (c *SelectCounters) add(lookedAt, selected int64) {
 func NewSnapshot(tree btree.Tree[*Object], revision storage.Revision, namespaced bool, blocks *Blocks, selects *SelectCounters) Snapshot {
 	return Snapshot{tree: tree, revision: revision, namespaced: namespaced, blocks: blocks, selects: selects}
 }
+
+// WithLogEnd returns the snapshot with the position in the cache's log behind the changes that it has.
+func (s Snapshot) WithLogEnd(position uint64) Snapshot {
+	s.logEnd = position
+	return s
+}
+
+// LogEnd is the position that was given to WithLogEnd; 0: none was.
+func (s Snapshot) LogEnd() uint64 { return s.logEnd }
 
 // Revision is the revision of the state: every change up to it is included, no
 // later one.
