@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"strings"
 )
 
@@ -19,7 +20,11 @@ type PanicError struct {
 }
 
 func (e *PanicError) Error() string {
-	return fmt.Sprintf("%s panicked: %v (%s)", e.What, e.Value, e.place)
+	text := fmt.Sprint(e.Value)
+	if strings.ContainsAny(text, "\r\n") {
+		text = strconv.Quote(text)
+	}
+	return fmt.Sprintf("%s panicked: %s (%s)", e.What, text, e.place)
 }
 
 // Unwrap returns the value of the panic if it is an error.
