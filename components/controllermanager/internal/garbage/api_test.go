@@ -33,6 +33,7 @@ type api struct {
 	held    map[string]int64 // the version after which followed watches of a resource bring nothing
 	silent  map[string]bool  // resources of which a short watch says nothing, either
 	cuts    map[string]int   // how often the watches of a resource were cut
+	lists   map[string]int   // how often a resource was listed, and one object of it
 }
 
 // change is one of an object, in the resource that its key names.
@@ -45,7 +46,7 @@ type change struct {
 
 func newAPI() *api {
 	return &api{version: 10, objects: map[string]*metadata{}, refused: map[string]bool{},
-		held: map[string]int64{}, silent: map[string]bool{}, cuts: map[string]int{},
+		held: map[string]int64{}, silent: map[string]bool{}, cuts: map[string]int{}, lists: map[string]int{},
 		served: map[string][]string{"example.com/v1": {"owners"}, "things.example.com/v1": {"things"}, "apiextensions.k8s.io/v1": {"customresourcedefinitions"}}}
 }
 
@@ -124,6 +125,16 @@ func (a *api) has(key string) (there bool, owners int) {
 		return true, len(obj.OwnerReferences)
 	}
 	return false, 0
+}
+
+// listed returns how often each of lists was asked for.
+func (a *api) listed(lists ...string) (times []int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, list := range lists {
+		times = append(times, a.lists[list])
+	}
+	return times
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -213,6 +224,10 @@ func (a *api) collection(r *http.Request, resource string) any {
 	case a.refused[resource]:
 		return http.StatusInternalServerError
 	case q.Get("watch") == "":
+		if q.Get("limit") == "1" {
+			resource += "?limit=1"
+		}
+		a.lists[resource]++
 		return map[string]any{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "items": items,
 			"metadata": map[string]string{"resourceVersion": fmt.Sprint(a.version)}}
 	}

@@ -20,27 +20,48 @@ const listPatience = 30 * time.Second
 // owner was marked. What cannot be known keeps the owner: to wait undoes nothing, and to delete cannot be undone.
 //
 // A controller that has read the owner before the mark may give it a dependent after it. So the graph is looked at once
-// more, at the version that the server has come to meanwhile.
+// more, at the version that the server had come to when they were cut.
 func (c *Controller) orphan(ctx context.Context, o object) error {
-	_, _, err := c.letGo(ctx, o)
-	if err != nil {
-		return err
-	}
-	if o.version, err = c.presentVersion(ctx, o); err != nil {
-		return err
+	if version, cut := c.waits.isCut(o.uid); cut {
+		o.version = version
+	} else {
+		if _, _, err := c.letGo(ctx, o); err != nil {
+			return err
+		}
+		if err := c.aim(ctx, &o); err != nil {
+			return err
+		}
 	}
 	adopted, unknown, err := c.letGo(ctx, o)
 	if err != nil {
 		return err
 	}
 	if adopted > 0 { // and there may be more
+		if err := c.aim(ctx, &o); err != nil {
+			return err
+		}
 		return fmt.Errorf("%w: it was given %d more", errGraphBehind, adopted)
 	}
 	if unknown != nil {
 		c.log.Warn("an owner goes, and what it has of kinds that are not known does not stay",
 			"resource", o.resource.Resource, "namespace", o.namespace, "name", o.name, "error", unknown)
 	}
-	return c.removeFinalizer(ctx, o, metav1.FinalizerOrphanDependents)
+	if err := c.removeFinalizer(ctx, o, metav1.FinalizerOrphanDependents); err != nil {
+		c.waits.startOver(o.uid) // what was seen is old when that succeeds
+		return err
+	}
+	return nil
+}
+
+// aim has an owner whose dependents were cut looked at next at the version that the server's storage has come to.
+func (c *Controller) aim(ctx context.Context, o *object) error {
+	list, err := c.endpoint(*o).List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return fmt.Errorf("ask for the version of %s: %w", o.resource.Resource, err)
+	}
+	o.version = list.ResourceVersion
+	c.waits.cutAt(o.uid, o.version)
+	return nil
 }
 
 // letGo cuts the references of the dependents that an owner has at its version, and returns how many it had, and why
@@ -56,15 +77,6 @@ func (c *Controller) letGo(ctx context.Context, o object) (dependents int, unkno
 		}
 	}
 	return len(found), unknown, nil
-}
-
-// presentVersion returns the version that the server's storage has come to.
-func (c *Controller) presentVersion(ctx context.Context, o object) (string, error) {
-	list, err := c.endpoint(o).List(ctx, metav1.ListOptions{Limit: 1})
-	if err != nil {
-		return "", fmt.Errorf("ask for the version of %s: %w", o.resource.Resource, err)
-	}
-	return list.ResourceVersion, nil
 }
 
 // dependentsAt returns all dependents that an owner has at its version: as the graph shows them, and where nothing tells

@@ -2,8 +2,10 @@ package garbage
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -11,6 +13,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
 
 	"github.com/levelwire/levelwire/client/informer"
 )
@@ -221,8 +224,62 @@ func TestOwnersWaitForWhatCannotBeListed(t *testing.T) {
 		}
 		c.waits.mu.Lock()
 		defer c.waits.mu.Unlock()
-		if len(c.waits.since) > 0 {
-			t.Errorf("those still wait: %v", c.waits.since)
+		if len(c.waits.owners) > 0 {
+			t.Errorf("those still wait: %v", c.waits.owners)
+		}
+	})
+}
+
+// keepBusy has a thing change each second, until ctx ends, and the watch of things be late.
+func (a *api) keepBusy(ctx context.Context, late time.Duration) {
+	for ctx.Err() == nil {
+		a.set(func() {
+			a.note(apiwatch.Modified, "things/busy", a.objects["things/busy"])
+			version := a.version
+			time.AfterFunc(late, func() { a.set(func() { a.held["things"] = version }) })
+		})
+		time.Sleep(time.Second) // of the bubble
+	}
+}
+
+// TestOwnersGoBesideAWatchThatIsAlwaysLate: for each owner the storage is asked once how far it is, and the watch comes to that.
+func TestOwnersGoBesideAWatchThatIsAlwaysLate(t *testing.T) {
+	const owners, late = 20, 2 * graphTimeout
+	a := newAPI()
+	runs(t, a, func(t *testing.T, _ *Controller, begin func()) {
+		a.create("things/busy")
+		for i := range owners {
+			a.create(fmt.Sprintf("owners/%d", i))
+			a.create(fmt.Sprintf("things/of-%d", i), fmt.Sprint(i))
+		}
+		begin()
+		time.Sleep(2 * rediscover) // of the bubble, as the others
+		a.set(func() { a.hold("things") })
+		ctx, cancel := context.WithCancel(t.Context())
+		var group sync.WaitGroup
+		defer group.Wait()
+		defer cancel()
+		group.Go(func() { a.keepBusy(ctx, late) })
+		time.Sleep(2 * late)
+		before := a.listed("owners?limit=1", "things")
+		a.set(func() {
+			for i := range owners {
+				a.mark(fmt.Sprint(i), orphan, 0)
+			}
+		})
+		time.Sleep(10 * brokenPatience)
+		for i := range owners {
+			there, _ := a.has(fmt.Sprintf("owners/%d", i))
+			if kept, n := a.has(fmt.Sprintf("things/of-%d", i)); there || !kept || n > 0 {
+				t.Errorf("owner %d is there: %v; its dependent: %v, with %d owners", i, there, kept, n)
+			}
+		}
+		after := a.listed("owners?limit=1", "things")
+		if got := after[0] - before[0]; got > 2*owners { // informers ask, too
+			t.Errorf("the storage was asked %d times how far it is, for %d owners", got, owners)
+		}
+		if got := after[1] - before[1]; got > 0 {
+			t.Errorf("what may depend on them was listed %d times", got)
 		}
 	})
 }
