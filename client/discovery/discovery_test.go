@@ -263,6 +263,33 @@ func TestBothDocumentsSayTheSame(t *testing.T) {
 	}
 }
 
+// An error says which group versions it is about: a client may have waited for those before.
+func TestFailedGroups(t *testing.T) {
+	unavailable := answer{http.StatusServiceUnavailable, "text/plain", "not now"}
+	for name, tt := range map[string]struct {
+		server *server
+		want   []schema.GroupVersion
+	}{
+		"a group":             {&server{}, []schema.GroupVersion{{Group: "broken.example.com", Version: "v1"}}},
+		"a group, aggregated": {&server{aggregated: true}, []schema.GroupVersion{{Group: "broken.example.com", Version: "v1"}}},
+		"the core group": {&server{aggregated: true, instead: map[string]answer{"/api": unavailable}},
+			[]schema.GroupVersion{{Version: "*"}, {Group: "broken.example.com", Version: "v1"}}},
+		"all others": {&server{instead: map[string]answer{"/apis": unavailable}}, []schema.GroupVersion{{Group: "*", Version: "*"}}},
+		"everything": {&server{down: true}, nil},
+	} {
+		_, err := discovery.Fetch(t.Context(), tt.server.client(t))
+		got := discovery.FailedGroups(fmt.Errorf("wrapped: %w", err))
+		if len(got) != len(tt.want) {
+			t.Errorf("%s: got %v, want %v", name, got, tt.want)
+		}
+		for _, gv := range tt.want {
+			if got[gv] == nil || !errors.Is(err, got[gv]) {
+				t.Errorf("%s: %v is missing in %v", name, gv, got)
+			}
+		}
+	}
+}
+
 func TestNamesAreThoseOfKubectl(t *testing.T) {
 	s := &server{aggregated: true, widgets: true}
 	m := discovery.NewMapper(s.client(t), discovery.Options{})

@@ -30,7 +30,7 @@ import (
 // requests included, or all of the core group or of the others, if the
 // document at /api or /apis cannot be had: a server made of k8s.io/apiserver alone has no
 // core group, and answers 404, which apierrors.IsNotFound reports. If neither document
-// can be had, the result is empty.
+// can be had, the result is empty. [FailedGroups] returns what the error is about.
 func Fetch(ctx context.Context, c *client.Client) ([]Resource, error) {
 	d, err := fetch(ctx, c, nil)
 	return d.resources, errors.Join(err, d.failed())
@@ -50,13 +50,45 @@ func (d document) failed() error {
 
 // failedOf is the error about those group versions that could not be asked.
 func (d document) failedOf(is func(schema.GroupVersion) bool) error {
-	var all []error
+	var all []failure
 	for _, f := range d.failures {
 		if is(f.version) {
-			all = append(all, f.err)
+			all = append(all, f)
 		}
 	}
-	return errors.Join(all...)
+	if len(all) == 0 {
+		return nil
+	}
+	return &failedError{all}
+}
+
+// failedError is the error about group versions that could not be asked.
+type failedError struct{ failures []failure }
+
+// Error implements error.
+func (e *failedError) Error() string { return errors.Join(e.Unwrap()...).Error() }
+
+// Unwrap is for errors.Is and errors.As.
+func (e *failedError) Unwrap() (all []error) {
+	for _, f := range e.failures {
+		all = append(all, f.err)
+	}
+	return all
+}
+
+// FailedGroups returns the group versions that an error of [Fetch] is about, and why each could not be asked; none if it is
+// about something else. If the document at /api or /apis could not be had, the version is "*", and at /apis the group as
+// well: it may have been any.
+func FailedGroups(err error) map[schema.GroupVersion]error {
+	var failed *failedError
+	if !errors.As(err, &failed) {
+		return nil
+	}
+	groups := make(map[schema.GroupVersion]error, len(failed.failures))
+	for _, f := range failed.failures {
+		groups[f.version] = f.err
+	}
+	return groups
 }
 
 // failure says why a group version could not be asked. If a whole root could not be, the
