@@ -33,6 +33,7 @@ type api struct {
 	held    map[string]int64 // the version after which followed watches of a resource bring nothing
 	silent  map[string]bool  // resources of which a short watch says nothing, either
 	cuts    map[string]int   // how often the watches of a resource were cut
+	slow    time.Duration    // after what time the server says which groups it has
 	lists   map[string]int   // how often a resource was listed, and one object of it
 }
 
@@ -142,6 +143,9 @@ func (a *api) RoundTrip(r *http.Request) (*http.Response, error) {
 	var sent []byte
 	if r.Body != nil {
 		sent, _ = io.ReadAll(r.Body)
+	}
+	if a.slow > 0 && r.URL.Path == "/apis" {
+		time.Sleep(a.slow) // of the bubble
 	}
 	resp := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: r}
 	a.set(func() {

@@ -124,13 +124,13 @@ func (c *Controller) handlerOf(resource schema.GroupVersionResource) informer.Ha
 		},
 		Delete: func(obj *metav1.PartialObjectMetadata, _ bool) {
 			c.gone(obj)
-			c.definitionChanged(resource)
+			c.definitionChanged(resource, obj.Name)
 		},
 	}
 }
 
 func (c *Controller) changed(resource schema.GroupVersionResource, obj *metav1.PartialObjectMetadata) {
-	c.definitionChanged(resource)
+	c.definitionChanged(resource, obj.Name)
 	o := describe(resource, obj)
 	affected := c.graph.put(o)
 	if len(o.owners) > 0 || o.deleting {

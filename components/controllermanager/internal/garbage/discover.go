@@ -41,15 +41,16 @@ var definitions = map[schema.GroupResource]bool{
 	{Group: "apiregistration.k8s.io", Resource: "apiservices"}:             true,
 }
 
-func (c *Controller) definitionChanged(resource schema.GroupVersionResource) {
+// definitionChanged is for each event of a resource. Without a name any definition may have changed.
+func (c *Controller) definitionChanged(resource schema.GroupVersionResource, name string) {
 	if definitions[resource.GroupResource()] {
+		c.discoveries.change(groupOf(name))
 		c.discoverSoon()
 	}
 }
 
 // discoverSoon has the server asked what it serves, at once and after settle. Owners wait for that: see awaitKinds.
 func (c *Controller) discoverSoon() {
-	c.discoveries.change()
 	select {
 	case c.served <- struct{}{}:
 	default:
@@ -124,7 +125,7 @@ func (c *Controller) discover(ctx context.Context) error {
 	if failed := c.watchAll(ctx, resources); failed != nil {
 		return failed
 	}
-	c.discoveries.end(begun, err)
+	c.discoveries.end(begun, served, discovery.FailedGroups(err))
 	return err
 }
 
@@ -185,7 +186,8 @@ func (c *Controller) giveUp(unserved func(schema.GroupVersionResource) bool) {
 	if len(ended) == 0 {
 		return
 	}
-	c.discoverSoon() // a server that starts may serve less for a moment
+	c.discoveries.lose() // a server that starts may serve less for a moment
+	c.discoverSoon()
 	for _, uid := range c.graph.of(unserved) {
 		c.forget(uid)
 	}

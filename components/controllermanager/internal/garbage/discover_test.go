@@ -325,7 +325,7 @@ func TestOwnersWaitForUnknownKinds(t *testing.T) {
 		} {
 			c.discoveries = newDiscoveries()
 			if tt.answered {
-				c.discoveries.end(time.Now(), down)
+				c.discoveries.end(time.Now(), nil, map[schema.GroupVersion]error{{Group: "example.com", Version: "v1"}: down})
 			}
 			o := thing(types.UID(name))
 			o.orphan = tt.orphan
@@ -336,7 +336,7 @@ func TestOwnersWaitForUnknownKinds(t *testing.T) {
 			if m, err := c.awaitGraph(t.Context(), o); (err == nil) != tt.goes || err == nil && m.unknown == nil {
 				t.Errorf("%s: a minute later: %v", name, err)
 			}
-			c.discoveries.end(time.Now(), nil)
+			c.discoveries.end(time.Now(), nil, nil)
 			if m, err := c.awaitGraph(t.Context(), o); err != nil || m.unknown != nil {
 				t.Errorf("%s: all kinds are known: %v", name, err)
 			}

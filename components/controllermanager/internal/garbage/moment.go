@@ -80,15 +80,12 @@ func (c *Controller) awaitGraph(ctx context.Context, o object) (moment, error) {
 	for _, w := range resources {
 		if !w.hasReached(o.version) {
 			m.unseen = append(m.unseen, w)
-			if o.orphan {
-				c.definitionChanged(w.resource) // it may have
-			}
 		}
 		if err := w.handler.Flush(ctx); err != nil {
 			return moment{}, fmt.Errorf("%w: %w", errGraphBehind, err) // it is given up: the resources are others now
 		}
 	}
-	if m.unknown, err = c.awaitKinds(ctx, o, since); err != nil {
+	if m.unknown, err = c.awaitKinds(ctx, o, since, m.unseen); err != nil {
 		return moment{}, err
 	}
 	return m, c.holds(m)

@@ -182,7 +182,7 @@ func collecting(t *testing.T, s *server) (*Controller, *informer.SharedInformer[
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.discoveries.end(time.Now(), nil)
+	c.discoveries.end(time.Now(), nil, nil)
 	inf := informer.New[*metadata]("things", s, reflector.Options{PagedList: true, Logger: slog.New(slog.DiscardHandler)})
 	handler, err := inf.AddHandler(informer.HandlerFuncs[*metadata]{}, informer.HandlerOptions{})
 	if err != nil {

@@ -295,7 +295,7 @@ func TestOwnersGoBesideAGroupThatCannotBeAsked(t *testing.T) {
 				a.refused["apis/gone.example.com/v1"] = true
 				warnings := mentions{text: "kinds that are not known does not stay"}
 				c.log = slog.New(slog.NewTextHandler(&warnings, &slog.HandlerOptions{Level: slog.LevelWarn}))
-				for _, owner := range []string{"first", "second", "third"} {
+				for _, owner := range []string{"first", "second", "third", "fourth"} {
 					a.create("owners/" + owner)
 				}
 				a.create("things/one", "first")
@@ -308,9 +308,13 @@ func TestOwnersGoBesideAGroupThatCannotBeAsked(t *testing.T) {
 				if took := a.awaitsGone("second"); took > 2*graphTimeout {
 					t.Errorf("the next has waited for %v, although the group has been away for long", took)
 				}
-				a.set(func() { a.create("customresourcedefinitions/gadgets"); a.mark("third", finalizer, 0) })
-				if took := a.awaitsGone("third"); took < brokenPatience-10*time.Second || took > brokenPatience+2*graphTimeout {
-					t.Errorf("after a definition an owner has waited for %v", took)
+				a.set(func() { a.create("customresourcedefinitions/gadgets.example.com"); a.mark("third", finalizer, 0) })
+				if took := a.awaitsGone("third"); took > 2*graphTimeout {
+					t.Errorf("after a definition of another group an owner has waited for %v", took)
+				}
+				a.set(func() { a.create("customresourcedefinitions/gadgets.gone.example.com"); a.mark("fourth", finalizer, 0) })
+				if took := a.awaitsGone("fourth"); took < brokenPatience-10*time.Second || took > brokenPatience+2*graphTimeout {
+					t.Errorf("after a definition of the group an owner has waited for %v", took)
 				}
 				if said := warnings.n.Load() > 0; said != (finalizer == orphan) {
 					t.Errorf("the log says that something may not stay: %v", said)
@@ -318,6 +322,37 @@ func TestOwnersGoBesideAGroupThatCannotBeAsked(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestOwnersGoWhileDefinitionsChangeAllTheTime: a discovery takes longer than it is between two changes.
+func TestOwnersGoWhileDefinitionsChangeAllTheTime(t *testing.T) {
+	a := newAPI()
+	a.slow = 3 * settle
+	runs(t, a, func(t *testing.T, _ *Controller, begin func()) {
+		const definition = "customresourcedefinitions/gadgets.example.com"
+		a.create(definition)
+		a.create("owners/owner")
+		a.create("things/one", "owner")
+		begin()
+		ctx, cancel := context.WithCancel(t.Context())
+		var group sync.WaitGroup
+		defer group.Wait()
+		defer cancel()
+		group.Go(func() {
+			for ctx.Err() == nil {
+				a.set(func() { a.note(apiwatch.Modified, definition, a.objects[definition]) })
+				time.Sleep(settle) // of the bubble
+			}
+		})
+		time.Sleep(2 * rediscover)
+		a.set(func() { a.mark("owner", orphan, 0) })
+		if took := a.awaitsGone("owner"); took > 10*a.slow {
+			t.Errorf("the owner is there after %v", took)
+		}
+		if there, owners := a.has("things/one"); !there || owners > 0 {
+			t.Errorf("the dependent is there: %v, with %d owners", there, owners)
+		}
+	})
 }
 
 // TestOwnersWaitWhileAResourceChangesItsVersion: the resource is watched in no version for a moment, and is not to be left out.

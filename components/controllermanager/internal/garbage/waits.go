@@ -25,6 +25,8 @@ type wait struct {
 	// seconds late would never come to a version that is asked for anew each time.
 	cut     bool
 	version string
+	// defined is when the last definition had changed when the graph had come to the version; nil: it has not yet.
+	defined *time.Time
 }
 
 // begin returns since when an owner waits, which is now if it did not.
@@ -60,7 +62,24 @@ func (w *waits) cutAt(owner types.UID, version string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	one := w.of(owner)
-	one.cut, one.version = true, version
+	one.cut, one.version, one.defined = true, version, nil
+}
+
+// definedFor returns when the last definition had changed that an owner waits for, if that is known.
+func (w *waits) definedFor(owner types.UID) (at time.Time, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if one := w.of(owner); one.defined != nil {
+		return *one.defined, true
+	}
+	return time.Time{}, false
+}
+
+// defineFor notes that.
+func (w *waits) defineFor(owner types.UID, at time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.of(owner).defined = &at
 }
 
 // startOver has an owner looked at as if its dependents had not been let go yet.
@@ -68,7 +87,7 @@ func (w *waits) startOver(owner types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if one, ok := w.owners[owner]; ok {
-		one.cut, one.version = false, ""
+		one.cut, one.version, one.defined = false, "", nil
 	}
 }
 
