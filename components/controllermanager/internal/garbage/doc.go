@@ -5,6 +5,6 @@
 //
 // graph.go is the graph; process.go decides what to do about one object and
 // never trusts the graph alone: before something is deleted because its owner
-// is gone, the API server itself is asked. orphan.go lets dependents go; moment.go and kinds.go say when all of
+// is gone, the API server itself is asked. orphan.go lets dependents go; moment.go, kinds.go and groups.go say when all of
 // them are known.
 package garbage
