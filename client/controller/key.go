@@ -2,7 +2,6 @@ package controller
 
 import (
 	"fmt"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -40,8 +39,7 @@ func keyText(key any) (text string) {
 		return fmt.Sprint(key) // which contains panics itself
 	}
 	if panicked := contain.Call("its String", func() { text = s.String() }); panicked != nil {
-		reason, _, _ := strings.Cut(panicked.Error(), "\n") // without the stack
-		return fmt.Sprintf("%#v (%s)", key, reason)
+		return fmt.Sprintf("%#v (%v)", key, panicked)
 	}
 	return text
 }

@@ -56,7 +56,7 @@ func TestKeysWhoseStringPanics(t *testing.T) {
 		if s := c.Stats(); s.Calls != 3 || s.Failures != 2 || s.Panics != 0 || s.Successes != 1 {
 			t.Errorf("%+v", s)
 		}
-		const want = "controller.mutedKey{ID:7} (its String panicked: no text)"
+		const want = "controller.mutedKey{ID:7} (its String panicked: no text (controller.mutedKey.String, key_test.go:17))"
 		if said := log.String(); strings.Count(said, want) != 5 { // three calls and two errors
 			t.Errorf("logged %s", said)
 		}

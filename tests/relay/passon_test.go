@@ -21,11 +21,15 @@ import (
 func standIn(t *testing.T, serve http.HandlerFunc) *rest.Config {
 	t.Helper()
 	upstream := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/version" {
+		switch {
+		case r.URL.Path == "/version":
 			fmt.Fprintln(w, "{}")
-			return
+		case strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews"): // the relay asks what it may do
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintln(w, `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":true}}`)
+		default:
+			serve(w, r)
 		}
-		serve(w, r)
 	}))
 	t.Cleanup(upstream.Close)
 	return &rest.Config{Host: upstream.URL, BearerToken: "of the relay", TLSClientConfig: rest.TLSClientConfig{Insecure: true}}

@@ -74,7 +74,7 @@ func TestChangesOfOneVersion(t *testing.T) {
 	listed := watch(watchcache.WatchOptions{Initial: &snapshot})
 	bring(changed("DELETED", "b", 20), changed("ADDED", "d", 20))
 	expect(before, "DELETED b 20", "ADDED d 20")
-	expect(resumed, "DELETED a 20", "DELETED b 20", "ADDED d 20")
+	expect(resumed, "DELETED b 20", "ADDED d 20")
 	expect(listed, "ADDED b 11", "ADDED c 12", "DELETED b 20", "ADDED d 20")
 	expect(watch(watchcache.WatchOptions{Initial: &snapshot}), "ADDED b 11", "ADDED c 12", "DELETED b 20", "ADDED d 20")
 	expect(watch(watchcache.WatchOptions{After: 20}), "DELETED a 20", "DELETED b 20", "ADDED d 20")
@@ -98,6 +98,7 @@ func TestChangesOfOneVersion(t *testing.T) {
 	expect(before, "DELETED c 29", "DELETED d 30")
 	expect(listed, "ADDED c 21", "ADDED d 20", "DELETED c 29", "DELETED d 30")
 	expect(watch(watchcache.WatchOptions{After: 29}), "DELETED c 29", "DELETED d 30")
+	expect(watch(watchcache.WatchOptions{After: 30}))
 
 	// The upstream says by a second watch that nothing is left of the changes up to 40, which the
 	// stream brings.

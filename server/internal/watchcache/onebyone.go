@@ -7,7 +7,12 @@ import (
 
 // A source that brings changes one by one (ApplyNext) does not say which of them share a revision.
 // A client that names a revision may have a part of it then: what came before it read, or before
-// its watch broke. The log shows at which revisions that may be so.
+// its watch broke. The log shows at which revisions that may be so: where an entry came late.
+//
+// One case is left: a server sends a deletion that others of its revision follow at the revision
+// before (eventlog.Entry.Carried). A client that got to that revision elsewhere, and resumes here
+// behind the deletion, does not get it. To send each deletion again to a client that names its
+// revision would break the promise of all others that nothing is shown twice.
 
 // resumeAfter returns the revision after which a watch must begin so that a client that may have seen
 // only a part of the given revision misses nothing. The lock is held.
@@ -28,17 +33,12 @@ func (c *Cache) mayBePart(revision storage.Revision) bool {
 		switch e := c.log.At(p); {
 		case e.Revision != revision:
 			return false
-		case isPart(e):
+		case e.IsLate():
 			return true
 		}
 	}
 	return false
 }
-
-// isPart reports whether a client may have an entry's revision without the entry. It may if the entry
-// came late; and a deletion may be of the revision after the one that it carries (Entry.Carried), so
-// that a client has got to that revision elsewhere.
-func isPart(e *eventlog.Entry) bool { return e.IsLate() || e.Object == nil }
 
 // noteEvictedPart notes whether a client at the revision at which the log begins from now on may have
 // a part of it. The lock is held.
@@ -46,5 +46,5 @@ func (c *Cache) noteEvictedPart(e *eventlog.Entry) {
 	if e.Revision != storage.Revision(c.baseRevision.Load()) {
 		c.evictedPart = false
 	}
-	c.evictedPart = c.evictedPart || c.oneByOne.Load() && isPart(e)
+	c.evictedPart = c.evictedPart || e.IsLate()
 }

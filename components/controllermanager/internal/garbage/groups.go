@@ -68,8 +68,8 @@ func (g *groups) end(begun, first time.Time, served []discovery.Resource, failed
 	maps.DeleteFunc(g.changed, func(group string, at time.Time) bool { return !failing[group] && counts(begun, at) })
 }
 
-// missing returns why kinds may be missing, and since when an owner may wait for the last of them.
-func (g *groups) missing() (reason error, from time.Time) {
+// missing returns since when an owner may wait for the last of the kinds that may be missing, and why they may.
+func (g *groups) missing() (from time.Time, reason error) {
 	for gv, err := range g.failed {
 		lacks := false
 		for _, at := range []time.Time{g.from[gv], g.changed[gv.Group], g.changed[anyGroup]} {
@@ -81,5 +81,5 @@ func (g *groups) missing() (reason error, from time.Time) {
 			reason = errors.Join(reason, err)
 		}
 	}
-	return reason, from
+	return from, reason
 }

@@ -102,7 +102,7 @@ func (d *discoveries) missing(defined time.Time) gap {
 	case d.groups.unnamed != nil: // any group may be missing
 		return gap{d.groups.unnamed, from, true, nil}
 	}
-	reason, from := d.groups.missing()
+	from, reason := d.groups.missing()
 	return gap{reason, from, true, nil}
 }
 
