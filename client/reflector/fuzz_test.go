@@ -42,6 +42,7 @@ func FuzzMisbehavingServer(f *testing.F) {
 	f.Add(byte(1), pagesAlways, []byte("xxxx$x9"))
 	f.Add(byte(0), byte('R'), []byte("\"Xc0\xf12\xf1\xf0A"))
 	f.Add(byte('['), pagesAlways|noStreaming, []byte("770877077"))
+	f.Add(byte(0x8d), byte('2'), []byte("BxX1177C7z2C\xfc\xfc2"))
 	for _, slow := range []string{"\xf0\xf0\xf0\xf0", "\xf1\xf1\xf1\xf1", "0\xf10\xf0\xf1x\xf0", "\xf1\x0f\xf1\x00\xf1"} {
 		for options := range byte(4) {
 			f.Add(options, byte(0), []byte(slow))
@@ -75,7 +76,7 @@ type chaosServer struct {
 	objects  map[string]int
 	history  []chaosEvent // of version n at n-1
 	states   []chaosState
-	slowFrom int // the version from which the open watch sends slowly; 0: none does
+	slow     []slowWatch
 	changed  chan struct{}
 	requests []time.Time
 }
@@ -84,6 +85,13 @@ type chaosServer struct {
 type chaosState struct {
 	from time.Time
 	want string
+}
+
+// slowWatch is a watch whose first answer is sent slowly: while it is, the changes since its version are
+// on their way.
+type slowWatch struct {
+	from         int
+	begun, ended time.Time // zero: it is still sending
 }
 
 type chaosEvent struct{ typ, name string }
@@ -119,11 +127,18 @@ func (s *chaosServer) state() string {
 	return s.states[len(s.states)-1].want
 }
 
-// arrived notes that a watch has sent what it sends slowly.
-func (s *chaosServer) arrived() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.slowFrom = 0
+// sends notes that a watch begins to send slowly what has changed since a version. The function notes
+// that it has ended that. It needs mu, and the function must be called without.
+func (s *chaosServer) sends(from int) (ended func()) {
+	n := len(s.slow)
+	s.slow = append(s.slow, slowWatch{from: from, begun: time.Now()})
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.slow[n].ended.IsZero() {
+			s.slow[n].ended = time.Now()
+		}
+	}
 }
 
 // misbehaves reports whether there are faults to come.
@@ -133,13 +148,17 @@ func (s *chaosServer) misbehaves() bool {
 	return len(s.faults) > 0
 }
 
-// wasSince reports whether a state was the server's at a moment, or later, or since the version whose
-// changes a watch still sends.
-func (s *chaosServer) wasSince(state string, moment time.Time) bool {
+// wasSince reports whether a state was the server's at a moment of contact, or later, or since what was on
+// its way then: for so long, or since the version whose changes a watch was sending slowly.
+func (s *chaosServer) wasSince(state string, contact time.Time, onItsWay time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.slowFrom > 0 && s.states[s.slowFrom-1].from.Before(moment) {
-		moment = s.states[s.slowFrom-1].from
+	moment := contact.Add(-onItsWay)
+	for _, watch := range s.slow {
+		under := !contact.Before(watch.begun) && (watch.ended.IsZero() || !contact.After(watch.ended))
+		if from := s.states[watch.from-1].from; under && from.Before(moment) {
+			moment = from
+		}
 	}
 	for n := len(s.states) - 1; n >= 0; n-- {
 		if s.states[n].want == state {
@@ -313,9 +332,10 @@ func (s *chaosServer) watch(w http.ResponseWriter, r *http.Request, fault byte) 
 			send("END " + strconv.Itoa(at))
 		}
 	}
-	s.slowFrom = 0
+	arrived := func() {}
 	if fault >= faults {
-		s.slowFrom = at
+		arrived = s.sends(at)
+		defer arrived()
 	}
 	seconds, _ := strconv.Atoi(q.Get("timeoutSeconds"))
 	timeout := time.After(time.Duration(seconds) * time.Second)
@@ -331,7 +351,7 @@ func (s *chaosServer) watch(w http.ResponseWriter, r *http.Request, fault byte) 
 		s.write(w, r, text.String(), fault)
 		if fault == faults {
 			fault = 0
-			s.arrived()
+			arrived()
 		}
 		text.Reset()
 		if http.NewResponseController(w).Flush() != nil || fault == 23 {
@@ -382,7 +402,7 @@ func misbehave(t *testing.T, options, traits byte, input []byte) {
 	for range 20 * 60 * len(input) { // a watch may last for 10 minutes, and its last event arrive slowly
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if contact := r.Stats().LastContact; !contact.IsZero() && !s.wasSince(store.snapshot(), contact.Add(-onItsWay)) {
+		if contact := r.Stats().LastContact; !contact.IsZero() && !s.wasSince(store.snapshot(), contact, onItsWay) {
 			t.Errorf("the store has %s at %v, which was not so since the last contact at %v: the server has %s", store.snapshot(), time.Now(), contact, s.state())
 		}
 		if !s.misbehaves() || t.Failed() {
