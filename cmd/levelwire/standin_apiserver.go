@@ -92,7 +92,9 @@ func (f *apiServerFlags) serve(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	return s.Run(cmd.Context())
+	ctx, cancel := asLongAsItsParent(cmd.Context())
+	defer cancel()
+	return s.Run(ctx)
 }
 
 // complete makes the configuration that the flags mean.

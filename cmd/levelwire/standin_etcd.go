@@ -28,7 +28,11 @@ func newEtcdStandIn() *cobra.Command {
 		Long: `A process in place of etcd, for tests that insist on starting one: it answers
 /health and stores nothing. Levelwire's API server, in place of kube-apiserver,
 keeps its objects in its own memory. Flags that it does not know are ignored.`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return serveHealth(cmd.Context(), urls) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := asLongAsItsParent(cmd.Context())
+			defer cancel()
+			return serveHealth(ctx, urls)
+		},
 	})
 	cmd.Flags().StringSliceVar(&urls, "listen-client-urls", []string{"http://localhost:2379"}, "where to answer")
 	cmd.Flags().Bool("unsafe-no-fsync", false, "means nothing, as nothing is written")

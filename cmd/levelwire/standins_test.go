@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,7 +16,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -241,6 +244,58 @@ func awaitHealth(ctx context.Context, t *testing.T, url string, config *tls.Conf
 		}
 		return nil
 	})
+}
+
+// TestStandInsEndWithTheirTest: a test that is killed stops nothing, and its servers end all the same.
+func TestStandInsEndWithTheirTest(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+	defer cancel()
+	dir, e := assets(t), newEnvironment(t)
+	etcdPort := strconv.Itoa(freePort(t))
+	// A shell takes the place of the test. Its children have its standard output, which ends with the last of them.
+	killed := startProgram(t, t.TempDir(), "sh", "/bin/sh", "-c", `"$1" "$2" & "$3" "$4" "$5" "$6" & wait`, "test",
+		filepath.Join(dir, "etcd"), "--listen-client-urls=http://127.0.0.1:"+etcdPort,
+		filepath.Join(dir, "kube-apiserver"), "--cert-dir="+e.dir, "--secure-port="+e.port, "--service-cluster-ip-range=10.0.0.0/24")
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(e.serverCA)
+	awaitHealth(ctx, t, "http://127.0.0.1:"+etcdPort+"/health", nil)
+	awaitHealth(ctx, t, "https://127.0.0.1:"+e.port+"/healthz", &tls.Config{RootCAs: roots})
+	if err := killed.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-killed.ended:
+	case <-ctx.Done():
+		t.Error("the stand-ins go on without the program that started them")
+	}
+	if left, err := filepath.Glob(filepath.Join(e.dir, "levelwire-*")); err != nil || len(left) != 0 {
+		t.Errorf("%v is left, %v", left, err)
+	}
+}
+
+// TestUntilAlone: a stand-in goes on while its parent does, and for good if it is detached.
+func TestUntilAlone(t *testing.T) {
+	for _, detached := range []bool{false, true} {
+		t.Run(fmt.Sprintf("detached=%v", detached), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var parent atomic.Int64
+				parent.Store(7)
+				ctx, cancel := untilAlone(t.Context(), func() int { return int(parent.Load()) }, detached)
+				time.Sleep(time.Hour)
+				if ctx.Err() != nil {
+					t.Error("it has ended before its parent")
+				}
+				parent.Store(1)
+				time.Sleep(2 * parentInterval)
+				synctest.Wait()
+				if ended := errors.Is(context.Cause(ctx), errAlone); ended == detached {
+					t.Errorf("after its parent has ended: %v", context.Cause(ctx))
+				}
+				cancel()
+			})
+		})
+	}
 }
 
 // TestAPIServerStandInFlags: what tests configure of trust is obeyed, and what does not exist here is
