@@ -132,9 +132,11 @@ HUNT     ?= 20m
 RACE     ?=
 PACKAGES ?=
 
+# Make passes SIGTERM on to what it has started, and "go run" does not.
 hunt: AT_ONCE = 3
 hunt: ## find tests that fail by chance: every test binary over and over for HUNT (20m), AT_ONCE (3) for each processor; RACE=1, PACKAGES, SEED
-	$(GO) run ./tests/hunt -for $(HUNT) -at-once $(AT_ONCE) $(if $(RACE),-race) $(if $(filter command line,$(origin SEED)),-seed $(SEED)) $(PACKAGES)
+	$(GO) build -o bin/hunt/hunt ./tests/hunt
+	exec bin/hunt/hunt -for $(HUNT) -at-once $(AT_ONCE) $(if $(RACE),-race) $(if $(filter command line,$(origin SEED)),-seed $(SEED)) $(PACKAGES)
 
 # Wall clocks jump in a process whose package time is another one: the first build compiles
 # everything once more. "./..." leaves out a folder with an underscore.
