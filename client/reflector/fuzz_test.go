@@ -43,6 +43,7 @@ func FuzzMisbehavingServer(f *testing.F) {
 	f.Add(byte(0), byte('R'), []byte("\"Xc0\xf12\xf1\xf0A"))
 	f.Add(byte('['), pagesAlways|noStreaming, []byte("770877077"))
 	f.Add(byte(0x8d), byte('2'), []byte("BxX1177C7z2C\xfc\xfc2"))
+	f.Add(byte(0x18), byte(0xd8), []byte("0707\xb7\xb7\xb7\xb7\xb7'70"))
 	for _, slow := range []string{"\xf0\xf0\xf0\xf0", "\xf1\xf1\xf1\xf1", "0\xf10\xf0\xf1x\xf0", "\xf1\x0f\xf1\x00\xf1"} {
 		for options := range byte(4) {
 			f.Add(options, byte(0), []byte(slow))

@@ -49,6 +49,7 @@ type polls[T client.Object] struct {
 	events []client.WatchEvent[T]
 	err    error     // follows the events; final
 	asOf   time.Time // until then the last answer, or the part of it that came, has what happened
+	next   time.Time // when a poll may begin, at the earliest, after one that the server has ended
 }
 
 // Next returns the next event of the last answer, or polls until there is one.
@@ -71,6 +72,9 @@ func (s *polls[T]) Close() { s.cancel() }
 // poll makes one request. What an answer that breaks off has brought is
 // complete events, and is kept.
 func (s *polls[T]) poll() error {
+	if err := s.rest(); err != nil {
+		return err
+	}
 	s.poller.count()
 	begun := time.Now()
 	ctx, transfer, cancel := withTransfer(s.ctx)
@@ -89,6 +93,7 @@ func (s *polls[T]) poll() error {
 	for len(s.events) < maxPolled {
 		ev, err := stream.Next()
 		if errors.Is(err, io.EOF) {
+			s.next = begun.Add(tooShort)
 			if _, partial := transfer.PartialSince(); !partial {
 				s.asOf = time.Now()
 			}
@@ -103,6 +108,20 @@ func (s *polls[T]) poll() error {
 		s.events, s.asOf = append(s.events, ev), arrivedAt(transfer)
 	}
 	return nil
+}
+
+// rest waits until the next poll may begin. A server collects changes for all the time that it is asked
+// for. One that answers at once each time that something changes, or a proxy before it, would be asked
+// again and again otherwise, for as long as changes come.
+func (s *polls[T]) rest() error {
+	wait := time.NewTimer(time.Until(s.next))
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+		return nil
+	case <-s.ctx.Done():
+		return context.Cause(s.ctx)
+	}
 }
 
 // unansweredPoll is the error of the request for a poll, as that of a request for a stream: no

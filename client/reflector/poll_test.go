@@ -53,14 +53,18 @@ func TestPolling(t *testing.T) {
 		{name: "nor one that repeats what is known", opts: polling,
 			steps: []step{{"list 0", list("5", "a 3")}, {"watch 5", events("BOOKMARK 5", end)}, {"watch 5", events("BOOKMARK 0,BOOKMARK 0", end)},
 				{"watch 5", events("BOOKMARK 5", end)}, {"watch 5", events("MODIFIED a 2", end)}, {"watch 5", events("MODIFIED a 2,ADDED b 6", end)}, {"watch 6", hold}},
-			store: "a:3 b:6", version: "6", any: true, check: at(0, 0, 400, 1200, 2800, 6000, 6000), getter: true},
+			store: "a:3 b:6", version: "6", any: true, check: at(0, 0, 400, 1200, 2800, 6000, 7000), getter: true},
+		{name: "nor one that answers with each change", opts: polling,
+			steps: []step{{"list 0", list("5")}, {"watch 5", events("ADDED a 6", end)}, {"watch 6", events("MODIFIED a 7", after(300*time.Millisecond, end))},
+				{"watch 7", events("MODIFIED a 8", after(2*time.Second, end))}, {"watch 8", hold}},
+			store: "a:8", version: "8", check: at(0, 0, 1000, 2000, 4000)},
 		{name: "an answer that does not come", opts: polling,
 			steps: []step{{"list 0", list("5")}, {"watch 5", hold}, {"watch 5", hold}}, version: "5",
 			resumes: map[ResumeReason]int64{ResumeCut: 1}, check: at(0, 0, 40_100)},
 		{name: "a long answer is read in parts", opts: polling,
 			steps: []step{{"list 0", list("5")}, {"watch 5", events(strings.Join(many, ","), after(10*time.Second, end))},
 				{"watch " + middle, events(strings.Join(many[maxPolled:], ","), after(10*time.Second, end))}, {"watch " + last, hold}},
-			store: "a:" + last, version: last},
+			store: "a:" + last, version: last, check: at(0, 0, 0, 10_000)},
 	} {
 		sc.play(t)
 	}
