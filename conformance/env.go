@@ -130,7 +130,11 @@ func (e *Env) update(name, content string, labels ...string) object {
 // delete deletes a ConfigMap.
 func (e *Env) delete(name string) {
 	path := e.configMaps() + "/" + name
-	answer := e.do(request{method: http.MethodDelete, path: path})
+	r := request{method: http.MethodDelete, path: path}
+	answer := e.do(r)
+	if answer.comesTooEarly() {
+		e.must(busy(r, answer))
+	}
 	if answer.code != http.StatusOK {
 		e.failf("DELETE of a ConfigMap that exists: %s", answer)
 	}
@@ -152,8 +156,11 @@ func (e *Env) createPod(name string, labels ...string) object {
 	e.must(err)
 	deadline := time.Now().Add(e.limit())
 	for {
-		answer := e.do(request{method: http.MethodPost, path: e.pods(), body: string(encoded)})
+		r := request{method: http.MethodPost, path: e.pods(), body: string(encoded)}
+		answer := e.do(r)
 		switch {
+		case answer.comesTooEarly():
+			e.must(busy(r, answer))
 		case answer.code == http.StatusCreated:
 			e.remember(e.pods() + "/" + name)
 			var made object

@@ -22,6 +22,8 @@ import (
 type hindrance struct {
 	// slow says how long an answer, or the headers of a stream, take. Nil is no time.
 	slow func(r *http.Request) time.Duration
+	// refuse says whether a request is answered with 504.
+	refuse func(r *http.Request) bool
 	// late says how long after the headers the events of a watch come.
 	late time.Duration
 	// hold is in the first event of each watch that never comes.
@@ -36,6 +38,10 @@ func (h *hindrance) RoundTrip(r *http.Request) (*http.Response, error) {
 		if err := sleep(r.Context(), h.slow(r)); err != nil {
 			return nil, err
 		}
+	}
+	if h.refuse != nil && h.refuse(r) {
+		refusal := `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Timeout","details":{"retryAfterSeconds":1},"code":504}`
+		return &http.Response{StatusCode: http.StatusGatewayTimeout, Body: io.NopCloser(strings.NewReader(refusal)), Request: r}, nil
 	}
 	response, err := h.next.RoundTrip(r)
 	if err == nil && isWatch(r) && response.StatusCode == http.StatusOK {
@@ -103,6 +109,12 @@ func to(part string, d time.Duration) func(*http.Request) time.Duration {
 	}
 }
 
+// upTo is for requests whose method and URI have a part, for so long after the first of them.
+func upTo(end time.Duration, part string) func(*http.Request) bool {
+	first, fits := sync.OnceValue(time.Now), to(part, 1)
+	return func(r *http.Request) bool { return fits(r) > 0 && time.Since(first()) < end }
+}
+
 // after is for all requests behind the first one to which fits.
 func after(part string, d time.Duration) func(*http.Request) time.Duration {
 	var begun bool
@@ -168,6 +180,14 @@ func TestSlowIsNotBroken(t *testing.T) {
 			hindrance{slow: to("resourceVersion=10", 20*time.Second)}, Fail, "the answer took 2"},
 		{"a version is not awaited for ever, but all is slow", "^list/version-too-large$",
 			hindrance{slow: always(12 * time.Second)}, Pass, ""},
+		{"lists come too early at first", "^list/consistent$",
+			hindrance{refuse: upTo(5*time.Second, "GET ")}, Pass, ""},
+		{"a fast server always refuses lists", "^list/consistent$",
+			hindrance{refuse: upTo(never, "GET ")}, Fail, "was refused: 504"},
+		{"a slow server always refuses lists", "^list/consistent$",
+			hindrance{slow: always(8 * time.Second), refuse: upTo(never, "GET ")}, NotDecided, "was refused: 504"},
+		{"a write is refused for want of time", "^list/consistent$",
+			hindrance{refuse: upTo(never, "/configmaps")}, NotDecided, "the server is too busy: 504"},
 		{"an event is wrong, and all is slow", "^watch/after-version$",
 			hindrance{slow: always(8 * time.Second), events: replacing("ADDED", "OTHER")}, Fail, "OTHER"},
 		{"what a check has made is not removed in time", "^watch/after-version$",

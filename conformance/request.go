@@ -33,6 +33,12 @@ type answer struct {
 
 func (a *answer) String() string { return fmt.Sprintf("%d %s", a.code, excerpt(a.body)) }
 
+// comesTooEarly reports whether the server asks for the request to be sent again: it, or what is behind
+// it, is not ready, or has not seen the version yet that the answer needs.
+func (a *answer) comesTooEarly() bool {
+	return a.code == http.StatusServiceUnavailable || a.code == http.StatusGatewayTimeout
+}
+
 func (a *answer) decode(into any) error {
 	if err := json.Unmarshal(a.body, into); err != nil {
 		return fmt.Errorf("the answer cannot be decoded: %w: %s", err, a)
@@ -170,6 +176,12 @@ func (e *Env) listAt(path, query string) *list {
 		path += "?" + query
 	}
 	a := e.get(path)
+	for begun, limit := time.Now(), e.limit(); a.comesTooEarly(); a = e.get(path) {
+		if time.Since(begun) >= limit {
+			e.late(limit, "the list %q was refused: %s", query, a)
+		}
+		e.sleep(time.Second)
+	}
 	if a.code != http.StatusOK {
 		e.failf("the list %q was refused: %s", query, a)
 	}
@@ -197,6 +209,9 @@ func (e *Env) write(ctx context.Context, r request, want int) (written object, e
 	a, err := e.exchange(ctx, r)
 	if err != nil {
 		return written, err
+	}
+	if a.comesTooEarly() {
+		return written, busy(r, a) // it may have been written, so that another try would say nothing
 	}
 	if a.code != want {
 		return written, &refused{request: r, answer: a}
