@@ -306,7 +306,7 @@ func TestHangingWebhookHoldsNoOtherResource(t *testing.T) {
 	begun := time.Now()
 	// Where readers take longer to come than the webhook is waited for, those that came first are told so.
 	longerThanWaited := func(code int) bool {
-		return code == http.StatusInternalServerError && time.Since(begun) > 30*time.Second
+		return code == http.StatusInternalServerError && time.Since(begun) > 30*time.Second //passes: it is for how long a webhook is waited for
 	}
 	const readers = 900 // the server answers 800 reads at a time
 	codes := make(chan int, readers)
