@@ -20,6 +20,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/levelwire/levelwire/internal/filelock"
 	"github.com/levelwire/levelwire/server/internal/admission"
 	"github.com/levelwire/levelwire/server/internal/admission/pluginconfig"
 	"github.com/levelwire/levelwire/server/internal/apiserver/audit"
@@ -112,7 +113,7 @@ func lockDir(dir string) (io.Closer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--data-dir %s cannot be written: %w", dir, err)
 	}
-	return lock, nil
+	return filelock.Hold(lock.File), nil
 }
 
 func (c *Config) listen() (net.Listener, error) {

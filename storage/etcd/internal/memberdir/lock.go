@@ -13,6 +13,8 @@ import (
 	bbolterrors "go.etcd.io/bbolt/errors"
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 	"go.etcd.io/etcd/server/v3/storage/datadir"
+
+	"github.com/levelwire/levelwire/internal/filelock"
 )
 
 // lockName is a file in the data directory. Its lock, not its existence, means
@@ -36,10 +38,40 @@ func Lock(dir string) (io.Closer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("data directory %s cannot be written to: %w", dir, reason(err))
 	}
-	if err := probe(dir); err != nil {
-		return nil, errors.Join(err, lock.Close())
+	held := filelock.Hold(lock.File)
+	if err := errors.Join(probe(dir), awaitLog(dir)); err != nil {
+		return nil, errors.Join(err, held.Close())
 	}
-	return lock, nil
+	return held, nil
+}
+
+// logPatience is for how long a lock of a file of the write-ahead log may outlive the process's last use of the directory.
+const logPatience = time.Second
+
+// awaitLog waits until the files of the write-ahead log can be locked: etcd ends the process if they cannot. A
+// process that this one is starting at this moment has copies of what etcd has just closed (see filelock).
+func awaitLog(dir string) error {
+	files, err := filepath.Glob(filepath.Join(datadir.ToWALDir(dir), "*.wal"))
+	if err != nil {
+		return err
+	}
+	end := time.Now().Add(logPatience)
+	for _, file := range files {
+		for {
+			held, err := filelock.IsHeld(file)
+			if err != nil {
+				return fmt.Errorf("data directory %s: the write-ahead log cannot be read: %w", dir, err)
+			}
+			if !held {
+				break
+			}
+			if time.Now().After(end) {
+				return inUse(dir)
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	return nil
 }
 
 // probe opens the database as etcd will, and closes it again. An etcd that does not
