@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -52,7 +53,8 @@ type Fault struct {
 	// React decides what the client gets. next sends the request to the server.
 	React func(req Request, next func() (*http.Response, error)) (*http.Response, error)
 	// Err is the answer, and the server does not see the request. An error of
-	// apierrors is sent as its Status, any other is one of the connection.
+	// apierrors is sent as its Status, with its Retry-After if it has one; any other is one of
+	// the connection.
 	Err error
 	// LoseAnswer cuts the connection when the server has answered: what was
 	// written is written.
@@ -334,9 +336,13 @@ func answer(req *http.Request, err error) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	header := http.Header{"Content-Type": {"application/json"}}
+	if sent.Details != nil && sent.Details.RetryAfterSeconds > 0 { // clients read the header
+		header.Set("Retry-After", strconv.Itoa(int(sent.Details.RetryAfterSeconds)))
+	}
 	return &http.Response{
 		Status: http.StatusText(int(sent.Code)), StatusCode: int(sent.Code), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"Content-Type": {"application/json"}}, ContentLength: int64(len(body)),
+		Header: header, ContentLength: int64(len(body)),
 		Body: io.NopCloser(bytes.NewReader(body)), Request: req,
 	}, nil
 }

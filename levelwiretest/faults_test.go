@@ -85,6 +85,23 @@ func TestFaults(t *testing.T) {
 }
 
 // TestCutWatches: an informer resumes, and lists once, until its watches expire.
+// A refusal that says when to come back says so as a server does, in the header that clients read.
+func TestFaultsSayWhenToComeBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		faults := new(levelwiretest.Faults)
+		api := client.For[*corev1.ConfigMap](levelwiretest.NewClient(t, client.Options{WrapTransport: faults.Wrap})).Namespace("default")
+		fault := levelwiretest.Fault{Verb: "create", Times: 2, Err: apierrors.NewTooManyRequests("on purpose", 7)}
+		faults.Add(fault)
+		begin := time.Now()
+		if _, err := api.Create(t.Context(), configMap("a", "x"), metav1.CreateOptions{}); err != nil {
+			t.Errorf("the client did not come back: %v", err)
+		}
+		if took, n := time.Since(begin), faults.Count(fault); took < 14*time.Second || n != 3 {
+			t.Errorf("%d requests in %v, want 3 and twice 7 seconds", n, took)
+		}
+	})
+}
+
 func TestCutWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		faults := new(levelwiretest.Faults)

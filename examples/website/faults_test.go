@@ -34,7 +34,7 @@ func TestFaults(t *testing.T) {
 		// Another client was faster: the next try is on the new state.
 		{"conflicts in the status", levelwiretest.Fault{Verb: "patch", Resource: "websites", Subresource: "status", Times: 5, Err: conflict}, 10},
 		// Overload: the client waits for as long as the server asks, and counts nothing as failed.
-		{"too many requests", levelwiretest.Fault{Verb: "patch", Times: 5, Err: apierrors.NewTooManyRequests("on purpose", 7)}, 25},
+		{"too many requests", levelwiretest.Fault{Verb: "patch", Times: 5, Err: apierrors.NewTooManyRequests("on purpose", 1)}, 25},
 		{"the server is slow", levelwiretest.Fault{Delay: 5 * time.Second}, 30},
 		// Watches begin anew; after 410 with a list.
 		{"watches expire", levelwiretest.Fault{Verb: "watch", Times: 6, Err: apierrors.NewResourceExpired("on purpose")}, 12},
