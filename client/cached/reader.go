@@ -71,8 +71,9 @@ func NewReader(factory *informer.Factory, opts Options) *Reader {
 
 // Add has the reader serve from an informer what it has. An informer that is
 // limited to namespaces serves these, and one with selectors serves lists that
-// select at least as narrowly, and the objects that it has. Other reads go to the
-// server. The program starts the informer; reads wait until it has synced. When it has
+// select at least as narrowly, and the objects that it has: "app=web" is narrower than
+// "app", and a list has to name the informer's field requirements as they are. Other reads
+// go to the server. The program starts the informer; reads wait until it has synced. When it has
 // stopped, by Factory.Remove for instance, the server is asked in its place. If it has
 // failed, reads return what its Err says.
 //

@@ -81,13 +81,39 @@ func (s *source[T]) hasNamespace(namespace string) bool {
 func (s *source[T]) isWhole() bool { return len(s.labels) == 0 && len(s.fields) == 0 }
 
 // hasAllOf reports whether the informer has everything that a query selects: each
-// of its own requirements is one of the query's, too. left are the others, which
-// must be looked at.
+// of its own requirements is one of the query's, too, or follows from one that is about the
+// same label. left are the query's others, which must be looked at.
 func (s *source[T]) hasAllOf(q query) (left query, ok bool) {
 	left = q
 	left.labels = without(q.labels, s.labels, func(a, b labels.Requirement) bool { return a.Equal(b) })
 	left.fields = without(q.fields, s.fields, func(a, b fields.Requirement) bool { return a == b })
-	return left, len(q.labels)-len(left.labels) >= len(s.labels) && len(q.fields)-len(left.fields) >= len(s.fields)
+	for _, own := range s.labels {
+		if !slices.ContainsFunc(q.labels, func(asked labels.Requirement) bool { return implies(asked, own) }) {
+			return left, false
+		}
+	}
+	return left, len(q.fields)-len(left.fields) >= len(s.fields)
+}
+
+// implies reports whether whatever matches a requirement matches the other one. It may
+// miss that of comparisons of numbers.
+func implies(asked, own labels.Requirement) bool {
+	if asked.Key() != own.Key() {
+		return false
+	}
+	switch asked.Operator() {
+	case selection.In, selection.Equals, selection.DoubleEquals:
+		return !slices.ContainsFunc(asked.Values().UnsortedList(), func(value string) bool {
+			return !own.Matches(labels.Set{own.Key(): value})
+		})
+	case selection.DoesNotExist:
+		return own.Matches(labels.Set{})
+	case selection.NotIn, selection.NotEquals:
+		excludes := own.Operator() == selection.NotIn || own.Operator() == selection.NotEquals
+		return excludes && asked.Values().IsSuperset(own.Values())
+	default: // the label exists
+		return own.Operator() == selection.Exists || asked.Equal(own)
+	}
 }
 
 // without returns all but those that are in others.

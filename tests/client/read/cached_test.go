@@ -101,8 +101,13 @@ func names(ctx context.Context, t *testing.T, r cached.Resource[*corev1.ConfigMa
 		t.Errorf("%+v: %v", opts, err)
 		return ""
 	}
+	return namesOf(list.Items)
+}
+
+// namesOf returns the names of what is not of the server, sorted.
+func namesOf(maps []*corev1.ConfigMap) string {
 	var all []string
-	for _, cm := range list.Items {
+	for _, cm := range maps {
 		if !slices.Contains(ofServer, cm.Name) {
 			all = append(all, cm.Namespace+"/"+cm.Name)
 		}
@@ -178,6 +183,63 @@ func TestReadsFromTheCache(t *testing.T) {
 		t.Error(err)
 	}
 	f.wantReads(t, 1, "Uncached")
+}
+
+// A list that selects less than the informer is served from its cache, however the two
+// selectors are written.
+func TestNarrowerLabelSelectors(t *testing.T) {
+	for _, test := range []struct {
+		informer, list string
+		cached         bool
+	}{
+		{"app", "app=x", true},
+		{"app", "app in (x,y)", true},
+		{"app", "app,app!=x", true},
+		{"app", "app!=x", false},
+		{"app", "!app", false},
+		{"app", "", false},
+		{"app", "other=x", false},
+		{"app=x", "app in (x)", true},
+		{"app=x", "app==x", true},
+		{"app=x", "app=x,other=y", true},
+		{"app=x", "app=y", false},
+		{"app=x", "app", false},
+		{"app in (x,y)", "app=x", true},
+		{"app in (x,y)", "app in (y,z)", false},
+		{"app!=x", "app=y", true},
+		{"app!=x", "!app", true},
+		{"app!=x", "app notin (x,y)", true},
+		{"app!=x", "app", false},
+		{"app notin (x,y)", "app!=x", false},
+		{"!app", "!app", true},
+		{"!app", "app!=x", false},
+	} {
+		t.Run(test.informer+" "+test.list, func(t *testing.T) {
+			f := newFixture(t, cached.Options{})
+			inf := informer.For[*corev1.ConfigMap](f.factory, informer.ListOptions{LabelSelector: test.informer})
+			if err := cached.Add(f.reader, inf); err != nil {
+				t.Fatal(err)
+			}
+			for name, labels := range map[string]map[string]string{"x": {"app": "x"}, "y": {"app": "y"}, "z": {"app": "z"}, "none": nil, "xy": {"app": "x", "other": "y"}} {
+				f.create(t, "default", name, labels)
+			}
+			f.start(t)
+			maps, opts := cached.For[*corev1.ConfigMap](f.reader), metav1.ListOptions{LabelSelector: test.list}
+			got := names(f.ctx, t, maps, opts)
+			want := int64(1)
+			if test.cached {
+				want = 0
+			}
+			f.wantReads(t, want, "the list")
+			list, err := maps.Uncached().List(f.ctx, opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := namesOf(list.Items); got != want {
+				t.Errorf("read %q, the server has %q", got, want)
+			}
+		})
+	}
 }
 
 func TestTheRestComesFromTheServer(t *testing.T) {
