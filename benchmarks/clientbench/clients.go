@@ -75,7 +75,7 @@ func (t task) ourPods(cfg *rest.Config, dir string) (*pods, error) {
 	if dir != "" {
 		disk = informer.DiskOptions{Directory: dir, Interval: -1}
 	}
-	factory := informer.NewFactory(c, informer.Options{Reflector: reflector.Options{PagedList: t.Paged}, Disk: disk})
+	factory := informer.NewFactory(c, informer.Options{Reflector: reflector.Options{PagedList: t.Paged}, Disk: disk, CompressObjects: t.Compressed})
 	i := informer.For[*corev1.Pod](factory, informer.ListOptions{})
 	var handlers []*informer.Registration
 	return &pods{

@@ -20,8 +20,10 @@ type task struct {
 	Handlers int
 	// MaxUnmergedEvents: our handlers get every event, as client-go's do.
 	MaxUnmergedEvents bool
-	Count             int // of pods, events or informers
-	Dir               string
+	// Compressed: our informer keeps its objects compressed.
+	Compressed bool
+	Count      int // of pods, events or informers
+	Dir        string
 
 	Kubeconfig, Canned, Control string // where the server is
 	Profile                     string // a file for a processor profile of the measured part
@@ -53,7 +55,7 @@ func run(ctx context.Context) error {
 	flag.IntVar(&p.events, "events", 100_000, "events to follow")
 	flag.IntVar(&p.informers, "informers", 100, "idle informers")
 	flag.IntVar(&p.repeat, "repeat", 3, "how often everything is measured")
-	flag.StringVar(&p.only, "only", "", "measure only this: sync, restart, equal, events, machinery, indexer or idle")
+	flag.StringVar(&p.only, "only", "", "measure only this: sync, compressed, restart, equal, events, machinery, indexer or idle")
 	flag.StringVar(&p.report, "report", "", "the file whose results are replaced; empty: standard output")
 	flag.StringVar(&p.profiles, "profiles", "", "a folder for processor profiles of the last repetition")
 	flag.Parse()

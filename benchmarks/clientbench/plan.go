@@ -55,6 +55,8 @@ func (p *plan) comparisons(files string) (all []*comparison) {
 			list := map[bool]string{false: "streaming list", true: "list in pages"}[paged]
 			all = p.compare(all, "sync", encoding+", "+list, task{Role: "sync", Protobuf: protobuf, Paged: paged, Count: p.pods}, nil)
 		}
+		all = p.compare(all, "compressed", encoding+", streaming list", task{Role: "sync", Protobuf: protobuf, Count: p.pods},
+			func(ours *task) { ours.Compressed = true })
 		for _, handlers := range []int{1, 10} {
 			all = p.compare(all, "events", fmt.Sprintf("%s, handlers: %d", encoding, handlers),
 				task{Role: "events", Protobuf: protobuf, Handlers: handlers, Count: p.events}, every)

@@ -20,7 +20,7 @@ const (
 
 // titles of the groups, in the order of the report.
 var titles = []struct{ group, title string }{
-	{"sync", "Initial sync"}, {"restart", "Restart"}, {"equal", "Many equal objects"}, {"events", "Events from the socket to the handlers"},
+	{"sync", "Initial sync"}, {"compressed", "Initial sync with CompressObjects"}, {"restart", "Restart"}, {"equal", "Many equal objects"}, {"events", "Events from the socket to the handlers"},
 	{"machinery", "Events without decoding"}, {"indexer", "Indexer"}, {"idle", "Idle informers"},
 }
 
