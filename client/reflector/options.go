@@ -31,7 +31,8 @@ type Options struct {
 	// NoDifferences lists when no watch can resume from the resourceVersion any
 	// more. Otherwise the reflector first sends the server what the store holds
 	// and asks for what differs, if both the source and the store support it: see
-	// Differ and Holder. It asks servers that do not support it once.
+	// Differ and Holder. A Client asks for a difference that a server refuses, or does not
+	// know, once in ten minutes.
 	NoDifferences bool
 
 	// PagedList asks for pages at once and never for a streaming list.
