@@ -11,11 +11,13 @@ import (
 )
 
 // Bounds of what applying a patch may cost. The patch libraries parse the rest
-// of a document again on each level, and a strategic merge sorts a list by
-// comparing each of its elements with every other.
+// of a document again on each level, and a strategic merge finds and sorts the
+// elements of a list by going through it again for each: two of 4,900 elements
+// took 8 s of processor time.
 const (
 	maxPatchDepth     = 200
 	maxMergedElements = 10_000
+	maxComparisons    = 16_000_000 // as with 2,000 live elements and 2,000 of the patch
 	maxMovedElements  = 500_000_000
 	maxParsedBytes    = 64 << 20 // of all levels
 )

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/mergepatch"
-	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"github.com/levelwire/levelwire/server/internal/status"
 )
@@ -132,7 +131,7 @@ func (p *Patch) Apply(doc []byte, like any) (out []byte, err error) {
 		if err := p.checkElements(doc); err != nil {
 			return nil, err
 		}
-		out, err = p.applyToTouched(doc, func(doc []byte) ([]byte, error) { return strategicpatch.StrategicMergePatch(doc, p.body, like) })
+		out, err = p.applyToTouched(doc, func(doc []byte) ([]byte, error) { return p.applyStrategic(doc, like) })
 		err = strategicError(err)
 	}
 	if err == nil && len(out) > maxPatchedBytes {
@@ -182,8 +181,8 @@ func operationError(err error) error {
 
 func strategicError(err error) error {
 	switch {
-	case err == nil:
-		return nil
+	case err == nil, apierrors.IsRequestEntityTooLargeError(err):
+		return err
 	case errors.Is(err, mergepatch.ErrBadJSONDoc), errors.Is(err, mergepatch.ErrBadPatchFormatForPrimitiveList),
 		errors.Is(err, mergepatch.ErrBadPatchFormatForRetainKeys), errors.Is(err, mergepatch.ErrBadPatchFormatForSetElementOrderList),
 		errors.Is(err, mergepatch.ErrUnsupportedStrategicMergePatchFormat):
