@@ -6,24 +6,24 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
-	"k8s.io/klog/v2"
 
 	"github.com/levelwire/levelwire/internal/nodeaffinity"
+	"github.com/levelwire/levelwire/internal/tolerations"
 )
 
 // request is one pod's demands, worked out once and held against every node.
 type request struct {
-	pod       *corev1.Pod
-	amounts   amounts
-	ports     portSet // those of amounts
-	required  nodeaffinity.Required
-	preferred nodeaffinity.Preferred
+	pod         *corev1.Pod
+	amounts     amounts
+	ports       portSet // those of amounts
+	tolerations tolerations.Index
+	required    nodeaffinity.Required
+	preferred   nodeaffinity.Preferred
 }
 
 func newRequest(pod *corev1.Pod) request {
 	r := request{
-		pod: pod, amounts: amountsOf(pod),
+		pod: pod, amounts: amountsOf(pod), tolerations: tolerations.Of(pod.Spec.Tolerations),
 		required: nodeaffinity.RequiredBy(&pod.Spec), preferred: nodeaffinity.PreferredBy(&pod.Spec),
 	}
 	for _, port := range r.amounts.ports {
@@ -39,12 +39,12 @@ func (r *request) refusal(candidate *account) string {
 	if node.DeletionTimestamp != nil {
 		return "node(s) were being deleted"
 	}
-	if node.Spec.Unschedulable && !r.tolerates(&corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}) {
+	if node.Spec.Unschedulable && !r.tolerations.Tolerate(&corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}) {
 		return "node(s) were unschedulable"
 	}
 	for i := range node.Spec.Taints {
 		taint := &node.Spec.Taints[i]
-		if taint.Effect != corev1.TaintEffectPreferNoSchedule && !r.tolerates(taint) {
+		if taint.Effect != corev1.TaintEffectPreferNoSchedule && !r.tolerations.Tolerate(taint) {
 			return fmt.Sprintf("node(s) had untolerated taint {%s: %s}", taint.Key, taint.Value)
 		}
 	}
@@ -52,10 +52,6 @@ func (r *request) refusal(candidate *account) string {
 		return "node(s) didn't match Pod's node affinity/selector"
 	}
 	return r.lacking(candidate)
-}
-
-func (r *request) tolerates(taint *corev1.Taint) bool {
-	return corev1helpers.TolerationsTolerateTaint(klog.Background(), r.pod.Spec.Tolerations, taint, false)
 }
 
 // lacking names the first resource the node does not have enough of.

@@ -158,6 +158,25 @@ func TestPortsOfAddresses(t *testing.T) {
 	}
 }
 
+// TestManyTolerations: taints are looked up in the tolerations, which are read once and not for each taint of each node.
+func TestManyTolerations(t *testing.T) {
+	pod := newPod("p", "", func(p *corev1.Pod) {
+		for i := range maxDemands {
+			p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{Key: fmt.Sprint("k", i), Operator: corev1.TolerationOpExists})
+		}
+	})
+	request := newRequest(pod)
+	clear(pod.Spec.Tolerations)
+	node := newNode("n", nil)
+	node.Status.Allocatable = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("10")}
+	for i := range maxDemands {
+		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: fmt.Sprint("k", i), Effect: corev1.TaintEffectNoSchedule})
+	}
+	if why := request.refusal(&account{node: node, offers: offersOf(node)}); why != "" {
+		t.Error(why)
+	}
+}
+
 // TestZeroAmounts: a node is not asked for resources of which the pod wants nothing.
 func TestZeroAmounts(t *testing.T) {
 	pod := newPod("p", "", func(p *corev1.Pod) {

@@ -20,7 +20,7 @@ func (r *request) score(candidate *account) float64 {
 	score += float64(r.preferred.Score(node))
 	for i := range node.Spec.Taints {
 		taint := &node.Spec.Taints[i]
-		if taint.Effect == corev1.TaintEffectPreferNoSchedule && !r.tolerates(taint) {
+		if taint.Effect == corev1.TaintEffectPreferNoSchedule && !r.tolerations.Tolerate(taint) {
 			score -= 100
 		}
 	}

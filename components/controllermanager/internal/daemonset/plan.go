@@ -10,16 +10,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
-	"k8s.io/klog/v2"
 
 	"github.com/levelwire/levelwire/components/controllermanager/internal/pods"
 	"github.com/levelwire/levelwire/internal/nodeaffinity"
+	"github.com/levelwire/levelwire/internal/tolerations"
 )
 
-// tolerations that every daemon's pod has: it stays on nodes that are in
+// ownTolerations are those that every daemon's pod has: it stays on nodes that are in
 // trouble, and comes to those that other pods may not come to.
-func tolerations(hostNetwork bool) []corev1.Toleration {
+func ownTolerations(hostNetwork bool) []corev1.Toleration {
 	exists := func(key string, effect corev1.TaintEffect) corev1.Toleration {
 		return corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: effect}
 	}
@@ -46,7 +45,7 @@ func prepare(pod *corev1.Pod, node, revision string) {
 	if node != "" {
 		pin(&pod.Spec, node)
 	}
-	for _, t := range tolerations(pod.Spec.HostNetwork) {
+	for _, t := range ownTolerations(pod.Spec.HostNetwork) {
 		if !slices.ContainsFunc(pod.Spec.Tolerations, func(o corev1.Toleration) bool { return o.MatchToleration(&t) }) {
 			pod.Spec.Tolerations = append(pod.Spec.Tolerations, t)
 		}
@@ -104,23 +103,23 @@ type site struct {
 func sitesOf(set *appsv1.DaemonSet, nodes []*corev1.Node) []site {
 	pod := &corev1.Pod{Spec: *set.Spec.Template.Spec.DeepCopy()}
 	prepare(pod, "", "")
-	required := nodeaffinity.RequiredBy(&pod.Spec)
+	required, tolerated := nodeaffinity.RequiredBy(&pod.Spec), tolerations.Of(pod.Spec.Tolerations)
 	sites := make([]site, 0, len(nodes))
 	for _, node := range nodes {
 		s := site{node: node}
 		if name := pod.Spec.NodeName; (name == "" || name == node.Name) && required.Matches(node) {
-			s.keep = tolerates(&pod.Spec, node, corev1.TaintEffectNoExecute)
-			s.run = s.keep && tolerates(&pod.Spec, node, corev1.TaintEffectNoSchedule)
+			s.keep = toleratesAll(&tolerated, node, corev1.TaintEffectNoExecute)
+			s.run = s.keep && toleratesAll(&tolerated, node, corev1.TaintEffectNoSchedule)
 		}
 		sites = append(sites, s)
 	}
 	return sites
 }
 
-// tolerates reports whether a pod tolerates all taints of a node with an effect.
-func tolerates(spec *corev1.PodSpec, node *corev1.Node, effect corev1.TaintEffect) bool {
+// toleratesAll reports whether a pod tolerates all taints of a node with an effect.
+func toleratesAll(tolerated *tolerations.Index, node *corev1.Node, effect corev1.TaintEffect) bool {
 	return !slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
-		return taint.Effect == effect && !corev1helpers.TolerationsTolerateTaint(klog.Background(), spec.Tolerations, &taint, false)
+		return taint.Effect == effect && !tolerated.Tolerate(&taint)
 	})
 }
 

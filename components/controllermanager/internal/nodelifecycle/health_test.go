@@ -1,6 +1,7 @@
 package nodelifecycle
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -133,5 +134,22 @@ func TestEvictionTime(t *testing.T) {
 		if leaves != c.leaves || leaves && at.Sub(epoch) != c.in {
 			t.Errorf("%s: leaves %v after %s", c.name, leaves, at.Sub(epoch))
 		}
+	}
+}
+
+// TestManyTolerations: taints are looked up in a pod's tolerations, which are read once and not for each taint.
+func TestManyTolerations(t *testing.T) {
+	pod, taints := &corev1.Pod{}, []corev1.Taint(nil)
+	for i := range 30_000 {
+		key := fmt.Sprint("k", i)
+		pod.Spec.Tolerations = append(pod.Spec.Tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, TolerationSeconds: new(int64(i + 1))})
+		taints = append(taints, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoExecute})
+	}
+	at, leaves := evictionTime(pod, taints, func(*corev1.Taint) time.Time {
+		clear(pod.Spec.Tolerations)
+		return epoch
+	})
+	if !leaves || at.Sub(epoch) != time.Second {
+		t.Errorf("leaves %v after %s", leaves, at.Sub(epoch))
 	}
 }
