@@ -8,9 +8,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/levelwire/levelwire/server/internal/auth"
 	"github.com/levelwire/levelwire/server/internal/registry"
+	"github.com/levelwire/levelwire/server/internal/resource"
 )
 
 // ownerReferences refuses owners of an object that the user may not delete, and owners
@@ -78,27 +80,47 @@ func (o ownerReferences) checkBlocking(ctx context.Context, q *registry.Request,
 	if decision, _, _ := o.authorizer.Authorize(ctx, everything); decision == auth.Allow {
 		return nil
 	}
-	for _, ref := range owners {
-		gv, err := schema.ParseGroupVersion(ref.APIVersion)
-		found := false
-		for _, res := range o.set.Resources().All() {
-			if err != nil || res.GroupVersionKind() != gv.WithKind(ref.Kind) {
-				continue
-			}
-			found = true
-			attributes := auth.Attributes{
-				User: user, Verb: "update", Group: gv.Group, Version: gv.Version, Resource: res.GroupResource().Resource, Subresource: "finalizers", Name: ref.Name,
-			}
-			if res.Namespaced {
-				attributes.Namespace = q.Namespace
-			}
-			if decision, reason, err := o.authorizer.Authorize(ctx, attributes); decision != auth.Allow {
-				return q.Forbidden(fmt.Errorf("cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: %s, %s", reason, fmt.Sprint(err)))
-			}
+	asked := sets.Set[ownerName]{}
+	for i := range owners {
+		owner := ownerName{owners[i].APIVersion, owners[i].Kind, owners[i].Name}
+		if asked.Has(owner) {
+			continue
 		}
-		if !found {
-			return q.Forbidden(fmt.Errorf("cannot set blockOwnerDeletion in this case because cannot find RESTMapping for APIVersion %s Kind %s", ref.APIVersion, ref.Kind))
+		if asked.Insert(owner); len(asked) > maxBlockedOwners {
+			return q.Forbidden(fmt.Errorf("cannot set blockOwnerDeletion in more than %d ownerReferences at once", maxBlockedOwners))
 		}
+		if err := o.checkOwner(ctx, q, user, owner); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxBlockedOwners is of how many owners the authorizer is asked for a request: it may be a webhook, and an
+// object has room for 20,000 of them.
+const maxBlockedOwners = 1000
+
+// ownerName is what the authorizer is asked about an owner by. References may differ in nothing but UIDs.
+type ownerName struct{ apiVersion, kind, name string }
+
+// checkOwner refuses a request of a user who may not set an owner's finalizers.
+func (o ownerReferences) checkOwner(ctx context.Context, q *registry.Request, user auth.User, owner ownerName) error {
+	gv, err := schema.ParseGroupVersion(owner.apiVersion)
+	var res *resource.Resource
+	if err == nil {
+		res = o.set.Resources().ByKind(gv.WithKind(owner.kind))
+	}
+	if res == nil {
+		return q.Forbidden(fmt.Errorf("cannot set blockOwnerDeletion in this case because cannot find RESTMapping for APIVersion %s Kind %s", owner.apiVersion, owner.kind))
+	}
+	attributes := auth.Attributes{
+		User: user, Verb: "update", Group: gv.Group, Version: gv.Version, Resource: res.GroupResource().Resource, Subresource: "finalizers", Name: owner.name,
+	}
+	if res.Namespaced {
+		attributes.Namespace = q.Namespace
+	}
+	if decision, reason, err := o.authorizer.Authorize(ctx, attributes); decision != auth.Allow {
+		return q.Forbidden(fmt.Errorf("cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: %s, %s", reason, fmt.Sprint(err)))
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
 
@@ -22,6 +23,8 @@ import (
 type Resources interface {
 	// Lookup returns the resource with that name in URLs, or nil.
 	Lookup(group, version, plural string) *resource.Resource
+	// ByKind returns the resource of a kind, or nil.
+	ByKind(gvk schema.GroupVersionKind) *resource.Resource
 	// All returns every resource in a stable order.
 	All() []*resource.Resource
 }
