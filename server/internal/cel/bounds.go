@@ -18,23 +18,36 @@ const (
 	maxOptionalMaps = 7
 )
 
-// compile is env.Compile for expressions of bounded size.
-func compile(env *cel.Env, expression string) (*cel.Ast, *cel.Issues) {
+// compile is env.Compile for expressions of bounded size. It returns the work of that, too.
+func compile(env *cel.Env, expression string) (checked *cel.Ast, work int, issues *cel.Issues) {
 	if err := checkOptionals(expression); err != nil {
-		return nil, err.issues(expression)
+		return nil, 0, err.issues(expression)
 	}
+	work = byteWork * len(expression)
 	parsed, issues := env.Parse(expression)
 	if issues.Err() != nil {
-		return nil, issues
+		return nil, work, issues
 	}
-	if err := checkMaps(parsed); err != nil {
-		return nil, err.issues(expression)
+	n, tooComplex := checkParsed(env, parsed)
+	if tooComplex != nil {
+		return nil, work, tooComplex.issues(expression)
 	}
-	checked, issues := env.Check(parsed)
+	checked, issues = env.Check(parsed)
 	if issues.Err() != nil {
-		return nil, issues
+		return nil, work + n, issues
 	}
-	return checked, nil
+	return checked, work + n, nil
+}
+
+// checkParsed is for expressions that are not type-checked yet. It returns the copies of that.
+func checkParsed(env *cel.Env, parsed *cel.Ast) (n int, err *complexityError) {
+	if err := checkMaps(parsed); err != nil {
+		return 0, err
+	}
+	if n = copies(env, parsed); n > maxCopies {
+		return 0, &complexityError{"copies of types to compare", n, maxCopies}
+	}
+	return n, nil
 }
 
 // checkOptionals is for expressions that are not parsed yet.
@@ -45,7 +58,7 @@ func checkOptionals(expression string) *complexityError {
 	return nil
 }
 
-// checkMaps is for expressions that are not type-checked yet.
+// checkMaps counts maps with computed keys.
 func checkMaps(parsed *cel.Ast) *complexityError {
 	n := 0
 	ast.PreOrderVisit(parsed.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {

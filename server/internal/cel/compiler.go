@@ -17,6 +17,7 @@ type Compiler struct {
 	mode      Mode
 	variables []variable
 	places    map[string]int // of variables, by name
+	work      int
 }
 
 // variable is one of the variables of a policy.
@@ -49,6 +50,9 @@ func (c *Compiler) Declare(name, expression string, declarations Declarations) e
 	c.variables = append(c.variables, v)
 	return err
 }
+
+// Work is how much work the compilation of all expressions has made, of which no other policy had an equal one.
+func (c *Compiler) Work() int { return c.work }
 
 // Variables returns the declared variables, for an Evaluation.
 func (c *Compiler) Variables() Variables { return Variables{list: slices.Clip(c.variables)} }
@@ -114,7 +118,8 @@ func (c *Compiler) compile(expression string, declarations Declarations, used []
 	for _, v := range used {
 		env.variables.Fields[v.name] = apiservercel.NewDeclField(v.name, v.kind, true, nil, nil)
 	}
-	ast, issues := compile(env.cel, expression)
+	ast, work, issues := compile(env.cel, expression)
+	c.work += work
 	if issues != nil {
 		return nil, &apiservercel.Error{
 			Type: apiservercel.ErrorTypeInvalid, Detail: "compilation failed: " + issues.String(), Cause: apiservercel.NewCompilationError(issues),

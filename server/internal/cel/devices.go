@@ -43,7 +43,7 @@ func checkDevice(expression string) error {
 	if issues.Err() != nil {
 		return nil
 	}
-	if err := checkMaps(parsed); err != nil {
+	if _, err := checkParsed(plain, parsed); err != nil {
 		return &apiservercel.Error{Type: apiservercel.ErrorTypeInvalid, Detail: err.Error()}
 	}
 	return nil

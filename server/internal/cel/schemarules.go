@@ -15,39 +15,47 @@ const (
 	typeBytes        = 450
 )
 
-// CheckRules looks at the x-kubernetes-validations of a schema, which may be nil, before
-// they are compiled: it returns an error if the compilation of one would not end, and about
-// how many bytes the compiled rules will take.
-func CheckRules(schema *apiextensions.JSONSchemaProps) (bytes int, err error) {
-	if schema == nil {
-		return 0, nil
-	}
-	_, bytes, err = checkRules(schema)
-	return bytes, err
+// RuleCosts are what rules cost when they are compiled.
+type RuleCosts struct {
+	Bytes int // that the compiled rules will take, about
+	Work  int // of the compiler, as Compiler.Work
 }
 
-// checkRules returns the number of schemas in a part of one, too.
-func checkRules(s *apiextensions.JSONSchemaProps) (schemas, bytes int, err error) {
+// CheckRules looks at the x-kubernetes-validations of a schema, which may be nil, before
+// they are compiled: it returns an error if the compilation of one would not end, and what
+// all of them cost.
+func CheckRules(schema *apiextensions.JSONSchemaProps) (costs RuleCosts, err error) {
+	if schema == nil {
+		return costs, nil
+	}
+	_, err = costs.add(schema)
+	return costs, err
+}
+
+// add adds the rules of a part of a schema, and returns the number of schemas in it.
+func (c *RuleCosts) add(s *apiextensions.JSONSchemaProps) (schemas int, err error) {
 	schemas = 1
 	for part := range parts(s) {
-		n, b, err := checkRules(part)
+		n, err := c.add(part)
 		if err != nil {
-			return 0, 0, err
+			return 0, err
 		}
-		schemas, bytes = schemas+n, bytes+b
+		schemas += n
 	}
 	for _, rule := range s.XValidations {
 		for _, expression := range []string{rule.Rule, rule.MessageExpression} {
-			if err := checkComplexity(expression); err != nil {
-				return 0, 0, err
+			work, err := checkComplexity(expression)
+			if err != nil {
+				return 0, err
 			}
+			c.Work += work
 		}
-		bytes += ruleBytes
+		c.Bytes += ruleBytes
 	}
 	if len(s.XValidations) > 0 {
-		bytes += environmentBytes + schemas*typeBytes
+		c.Bytes += environmentBytes + schemas*typeBytes
 	}
-	return schemas, bytes, nil
+	return schemas, nil
 }
 
 // parts iterates over the schemas that a structural schema contains.
@@ -77,26 +85,29 @@ func parts(s *apiextensions.JSONSchemaProps) func(yield func(*apiextensions.JSON
 	}
 }
 
-// checkComplexity returns an error if the compilation of an expression would not end. An
-// expression that does not parse gets its error from the compiler.
-func checkComplexity(expression string) error {
+// checkComplexity returns an error if the compilation of an expression would not end, and
+// otherwise the work of it. An expression that does not parse gets its error from the compiler.
+func checkComplexity(expression string) (work int, err error) {
 	if expression == "" {
-		return nil
+		return 0, nil
 	}
 	env, err := baseEnv().Env(Stored)
 	if err != nil {
-		return internalError("CEL environment", err)
+		return 0, internalError("CEL environment", err)
 	}
-	too := checkOptionals(expression)
-	if too == nil {
+	work = byteWork * len(expression)
+	tooComplex := checkOptionals(expression)
+	if tooComplex == nil {
 		parsed, issues := env.Parse(expression)
 		if issues.Err() != nil {
-			return nil
+			return work, nil
 		}
-		too = checkMaps(parsed)
+		var n int
+		n, tooComplex = checkParsed(env, parsed)
+		work += n
 	}
-	if too != nil {
-		return fmt.Errorf("the rule %.100q: %w", expression, too)
+	if tooComplex != nil {
+		return 0, fmt.Errorf("the rule %.100q: %w", expression, tooComplex)
 	}
-	return nil
+	return work, nil
 }

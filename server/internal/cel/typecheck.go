@@ -59,7 +59,7 @@ func NewTypeChecker(types Types) (*TypeChecker, error) {
 // Declare adds a variable. If its expression has no type, it may be anything.
 func (c *TypeChecker) Declare(name, expression string) {
 	kind := apiservercel.DynType
-	if ast, issues := compile(c.env, expression); issues == nil {
+	if ast, _, issues := compile(c.env, expression); issues == nil {
 		kind = declTypeOf(ast.OutputType())
 	}
 	c.variables.Fields[name] = apiservercel.NewDeclField(name, kind, true, nil, nil)
@@ -67,7 +67,7 @@ func (c *TypeChecker) Declare(name, expression string) {
 
 // Check returns what is wrong with an expression, or an empty string.
 func (c *TypeChecker) Check(expression string) string {
-	if _, issues := compile(c.env, expression); issues != nil {
+	if _, _, issues := compile(c.env, expression); issues != nil {
 		return issues.String()
 	}
 	return ""

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Expressions of some hundred bytes whose compilation takes hours.
+// Expressions whose compilation takes hours, or some seconds of which there may be many.
 func bombs() map[string]string {
 	nested := "1"
 	for i := range 30 {
@@ -17,6 +17,7 @@ func bombs() map[string]string {
 	return map[string]string{
 		"maps":      nested + ".size() > 0",
 		"optionals": "optional.of(1)" + strings.Repeat(".optMap(x, x)", 30) + ".hasValue()",
+		"types":     "true" + strings.Repeat("&&1==1", 10_000),
 	}
 }
 
@@ -55,6 +56,18 @@ func TestRulesThatDoNotCompile(t *testing.T) {
 	soon(t, func() {
 		c.do(http.MethodPost, definitions, crd).is(http.StatusUnprocessableEntity).says("MiB of memory when they are compiled, and may take 100")
 	})
+}
+
+// TestManyLongRules: definitions whose rules keep the compiler busy together are refused before they are compiled.
+func TestManyLongRules(t *testing.T) {
+	c := start(t)
+	crd := load(t, "widgets.yaml")
+	var rules []any
+	for range 60 {
+		rules = append(rules, object{"rule": "'" + strings.Repeat("a", 10_000) + "' != ''"})
+	}
+	at(crd, "spec.versions.0.schema.openAPIV3Schema").(object)["x-kubernetes-validations"] = rules
+	c.do(http.MethodPost, definitions, crd).is(http.StatusUnprocessableEntity).says("spec.versions").says("would take the compiler about")
 }
 
 // TestStoredRulesThatDoNotCompile: a definition with such rules that another server has

@@ -61,9 +61,21 @@ func (e *expressions) compile(path *field.Path, expression string, d cel.Declara
 	if e.before.Has(expression) {
 		mode = cel.Stored
 	}
+	if n := e.work(); n > cel.MaxWork && mode == cel.New {
+		return field.ErrorList{field.Forbidden(path, fmt.Sprintf(
+			"the expressions before this one take the compiler about %d steps, and all may take %d: remove some, or make them shorter", n, cel.MaxWork))}
+	}
 	d.Params = e.params
 	_, err := e.compilers[mode].Compile(expression, d, types...)
 	return compileErrors(path, expression, err)
+}
+
+// work is what the compilation of all expressions has taken until now.
+func (e *expressions) work() (sum int) {
+	for _, c := range e.compilers {
+		sum += c.Work()
+	}
+	return sum
 }
 
 // checkTrimmed is check for an expression of which the space around it counts for nothing; that
@@ -112,6 +124,9 @@ func (e *expressions) declare(path *field.Path, variables []admissionv1.Variable
 		names.Insert(v.Name)
 		errs = append(errs, e.check(at.Child("expression"), v.Expression, cel.Declarations{Authorizer: true})...)
 		for _, c := range e.compilers {
+			if e.work() > cel.MaxWork && !e.before.Has(v.Expression) {
+				break // which is the error of what comes next
+			}
 			// An error is one of the list already.
 			_ = c.Declare(v.Name, v.Expression, cel.Declarations{Params: e.params, Authorizer: true})
 		}

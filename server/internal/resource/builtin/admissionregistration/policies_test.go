@@ -1,6 +1,7 @@
 package admissionregistration
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -223,4 +224,28 @@ func TestUnchangedExpressionsStay(t *testing.T) {
 	if errs := validatingPolicyRules().ValidateUpdate(changed, old); len(errs) == 0 {
 		t.Error("a new expression is not checked")
 	}
+}
+
+// TestPoliciesOfManyExpressions: what all expressions of an object cost the compiler is bounded, and the field says so.
+func TestPoliciesOfManyExpressions(t *testing.T) {
+	long := func(i int) string { return fmt.Sprintf("'%s' != '%d'", strings.Repeat("a", 10_000), i) }
+	const more = "all may take"
+	policy := validatingPolicy()
+	for i := range 80 {
+		policy.Spec.Validations = append(policy.Spec.Validations, admissionv1.Validation{Expression: long(i)})
+	}
+	check := validatingPolicyRules().ValidateCreate
+	checkErrors(t, check(policy), "spec.validations[70].expression|"+more)
+	policy.Spec.Validations = policy.Spec.Validations[:20]
+	checkErrors(t, check(policy))
+	for i := range 30 {
+		policy.Spec.Variables = append(policy.Spec.Variables, admissionv1.Variable{Name: fmt.Sprint("v", i), Expression: long(1000 + i)})
+	}
+	checkErrors(t, check(policy), "spec.variables[29].expression|"+more, "spec.validations[0].expression|"+more)
+	hooks := &admissionv1.ValidatingWebhookConfiguration{}
+	for i := range 80 {
+		hook := admissionv1.ValidatingWebhook{Name: fmt.Sprintf("h%d.example.com", i), MatchConditions: []admissionv1.MatchCondition{{Name: "c", Expression: long(2000 + i)}}}
+		hooks.Webhooks = append(hooks.Webhooks, hook)
+	}
+	checkErrors(t, validatingWebhookRules().Validate(hooks), "webhooks[70].matchConditions[0].expression|"+more)
 }

@@ -39,11 +39,11 @@ func validatingWebhookRules() define.Rules[*admissionv1.ValidatingWebhookConfigu
 		},
 		Validate: func(c *admissionv1.ValidatingWebhookConfiguration) field.ErrorList {
 			var errs field.ErrorList
-			names := sets.New[string]()
+			seen := newWebhooks()
 			for i, h := range c.Webhooks {
 				errs = append(errs, validateWebhook(webhooksPath.Index(i), webhook{
 					h.Name, h.ClientConfig, h.Rules, h.FailurePolicy, h.MatchPolicy, h.NamespaceSelector, h.ObjectSelector, h.SideEffects, h.TimeoutSeconds, h.AdmissionReviewVersions, h.MatchConditions,
-				}, names, nil)...)
+				}, seen, nil)...)
 			}
 			return errs
 		},
@@ -66,13 +66,13 @@ func mutatingWebhookRules() define.Rules[*admissionv1.MutatingWebhookConfigurati
 		},
 		Validate: func(c *admissionv1.MutatingWebhookConfiguration) field.ErrorList {
 			var errs field.ErrorList
-			names := sets.New[string]()
+			seen := newWebhooks()
 			for i, h := range c.Webhooks {
 				reinvocation := oneOfPtr(webhooksPath.Index(i).Child("reinvocationPolicy"), h.ReinvocationPolicy,
 					admissionv1.NeverReinvocationPolicy, admissionv1.IfNeededReinvocationPolicy)
 				errs = append(errs, validateWebhook(webhooksPath.Index(i), webhook{
 					h.Name, h.ClientConfig, h.Rules, h.FailurePolicy, h.MatchPolicy, h.NamespaceSelector, h.ObjectSelector, h.SideEffects, h.TimeoutSeconds, h.AdmissionReviewVersions, h.MatchConditions,
-				}, names, reinvocation)...)
+				}, seen, reinvocation)...)
 			}
 			return errs
 		},
@@ -115,9 +115,19 @@ type webhook struct {
 	conditions []admissionv1.MatchCondition
 }
 
+// webhooks are those of a configuration that are checked already.
+type webhooks struct {
+	names      sets.Set[string]
+	conditions *expressions
+}
+
+func newWebhooks() webhooks {
+	return webhooks{names: sets.New[string](), conditions: newExpressions(false)}
+}
+
 // validateWebhook checks what both kinds of webhooks have, in kube-apiserver's order. own are the
 // mistakes in the fields that one kind has.
-func validateWebhook(path *field.Path, h webhook, names sets.Set[string], own field.ErrorList) field.ErrorList {
+func validateWebhook(path *field.Path, h webhook, seen webhooks, own field.ErrorList) field.ErrorList {
 	errs := validation.IsFullyQualifiedName(path.Child("name"), h.name)
 	for i := range h.rules {
 		errs = append(errs, validateAdmissionRule(path.Child("rules").Index(i), &h.rules[i])...)
@@ -136,13 +146,13 @@ func validateWebhook(path *field.Path, h webhook, names sets.Set[string], own fi
 	errs = append(errs, own...)
 	errs = append(errs, validateClientConfig(path.Child("clientConfig"), &h.client)...)
 	if len(h.conditions) > 0 {
-		errs = append(errs, newExpressions(false).matchConditions(path.Child("matchConditions"), h.conditions)...)
+		errs = append(errs, seen.conditions.matchConditions(path.Child("matchConditions"), h.conditions)...)
 	}
 	errs = append(errs, validateReviewVersions(path.Child("admissionReviewVersions"), h.versions)...)
-	if h.name != "" && names.Has(h.name) {
+	if h.name != "" && seen.names.Has(h.name) {
 		errs = append(errs, field.Duplicate(path.Child("name"), h.name))
 	}
-	names.Insert(h.name)
+	seen.names.Insert(h.name)
 	return errs
 }
 

@@ -20,29 +20,36 @@ const maxRuleBytes = 100 << 20
 // definition that had large rules before may keep as many.
 func checkRules(crd, old *apiextensions.CustomResourceDefinition) field.ErrorList {
 	at := field.NewPath("spec", "versions")
-	bytes, errs := ruleBytes(crd, at)
-	if len(errs) > 0 || bytes <= maxRuleBytes {
+	costs, errs := ruleCosts(crd, at)
+	if len(errs) > 0 || costs.Bytes <= maxRuleBytes && costs.Work <= cel.MaxWork {
 		return errs
 	}
 	if old != nil {
-		if before, errs := ruleBytes(old, at); len(errs) == 0 && bytes <= before {
+		if before, errs := ruleCosts(old, at); len(errs) == 0 && costs.Bytes <= max(before.Bytes, maxRuleBytes) && costs.Work <= max(before.Work, cel.MaxWork) {
 			return nil
 		}
 	}
-	return field.ErrorList{field.Forbidden(at, fmt.Sprintf(
-		"the rules in x-kubernetes-validations would take about %d MiB of memory when they are compiled, and may take %d: remove some, or move them to smaller parts of the schema", bytes>>20, maxRuleBytes>>20))}
+	if costs.Bytes > maxRuleBytes {
+		errs = append(errs, field.Forbidden(at, fmt.Sprintf(
+			"the rules in x-kubernetes-validations would take about %d MiB of memory when they are compiled, and may take %d: remove some, or move them to smaller parts of the schema", costs.Bytes>>20, maxRuleBytes>>20)))
+	}
+	if costs.Work > cel.MaxWork {
+		errs = append(errs, field.Forbidden(at, fmt.Sprintf(
+			"the rules in x-kubernetes-validations would take the compiler about %d steps, and may take %d: remove some, or make them shorter", costs.Work, cel.MaxWork)))
+	}
+	return errs
 }
 
-func ruleBytes(crd *apiextensions.CustomResourceDefinition, at *field.Path) (sum int, errs field.ErrorList) {
+func ruleCosts(crd *apiextensions.CustomResourceDefinition, at *field.Path) (sum cel.RuleCosts, errs field.ErrorList) {
 	add := func(v *apiextensions.CustomResourceValidation, at *field.Path) {
 		if v == nil {
 			return
 		}
-		bytes, err := cel.CheckRules(v.OpenAPIV3Schema)
+		costs, err := cel.CheckRules(v.OpenAPIV3Schema)
 		if err != nil {
 			errs = append(errs, field.Forbidden(at, err.Error()))
 		}
-		sum += bytes
+		sum.Bytes, sum.Work = sum.Bytes+costs.Bytes, sum.Work+costs.Work
 	}
 	add(crd.Spec.Validation, field.NewPath("spec", "validation"))
 	for i := range crd.Spec.Versions {
