@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/levelwire/levelwire/server/internal/auth"
 )
@@ -41,8 +42,8 @@ func (n *names) hasResource(resource, subresource string) bool {
 // rule is a compiled PolicyRulesWithSubjects.
 type rule struct {
 	everyone        bool
-	users, groups   []string
-	accountPrefixes []string // of the service accounts of whole namespaces
+	users, groups   sets.Set[string]
+	accountPrefixes sets.Set[string] // of the service accounts of whole namespaces
 	resources       []resourceRule
 	paths           []pathRule
 }
@@ -58,7 +59,7 @@ type pathRule struct {
 }
 
 func compileRule(policy *flowcontrolv1.PolicyRulesWithSubjects) rule {
-	var r rule
+	r := rule{users: sets.Set[string]{}, groups: sets.Set[string]{}, accountPrefixes: sets.Set[string]{}}
 	for i := range policy.Subjects {
 		r.addSubject(&policy.Subjects[i])
 	}
@@ -83,15 +84,15 @@ func (r *rule) addSubject(s *flowcontrolv1.Subject) {
 	switch {
 	case s.Kind == flowcontrolv1.SubjectKindUser && s.User != nil:
 		r.everyone = r.everyone || s.User.Name == wildcard
-		r.users = append(r.users, s.User.Name)
+		r.users.Insert(s.User.Name)
 	case s.Kind == flowcontrolv1.SubjectKindGroup && s.Group != nil:
 		r.everyone = r.everyone || s.Group.Name == wildcard
-		r.groups = append(r.groups, s.Group.Name)
+		r.groups.Insert(s.Group.Name)
 	case s.Kind == flowcontrolv1.SubjectKindServiceAccount && s.ServiceAccount != nil:
 		if s.ServiceAccount.Name == wildcard {
-			r.accountPrefixes = append(r.accountPrefixes, auth.ServiceAccountName(s.ServiceAccount.Namespace, ""))
+			r.accountPrefixes.Insert(auth.ServiceAccountName(s.ServiceAccount.Namespace, ""))
 		} else {
-			r.users = append(r.users, auth.ServiceAccountName(s.ServiceAccount.Namespace, s.ServiceAccount.Name))
+			r.users.Insert(auth.ServiceAccountName(s.ServiceAccount.Namespace, s.ServiceAccount.Name))
 		}
 	}
 }
@@ -107,16 +108,14 @@ func (r *rule) matches(a *auth.Attributes) bool {
 }
 
 func (r *rule) appliesTo(user *auth.User) bool {
-	if r.everyone || slices.Contains(r.users, user.Name) {
+	if r.everyone || r.users.Has(user.Name) {
 		return true
 	}
-	for _, group := range r.groups {
-		if slices.Contains(user.Groups, group) {
-			return true
-		}
+	if len(r.groups) > 0 && slices.ContainsFunc(user.Groups, r.groups.Has) {
+		return true
 	}
 	i := strings.LastIndexByte(user.Name, ':')
-	return i >= 0 && slices.Contains(r.accountPrefixes, user.Name[:i+1])
+	return i >= 0 && r.accountPrefixes.Has(user.Name[:i+1])
 }
 
 func (r *resourceRule) matches(a *auth.Attributes) bool {

@@ -2,6 +2,7 @@ package flowcontrol
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -33,6 +34,31 @@ func request(user, verb, what, namespace string, groups ...string) *auth.Attribu
 
 func account(namespace, name string) (user string, groups []string) {
 	return auth.ServiceAccountName(namespace, name), []string{auth.ServiceAccounts, auth.ServiceAccounts + ":" + namespace}
+}
+
+// TestSchemasOfManyGroups: a schema may name thousands of groups, and a user be in all of them.
+func TestSchemasOfManyGroups(t *testing.T) {
+	const many = 10_000
+	x, schemas := newSubjectIndex(), []flowcontrolv1.PolicyRulesWithSubjects{{}, {}}
+	user := &auth.User{Name: "alice"}
+	for i := range many {
+		name := fmt.Sprint("g", i)
+		user.Groups = append(user.Groups, name)
+		schemas[i%2].Subjects = append(schemas[i%2].Subjects, flowcontrolv1.Subject{Kind: flowcontrolv1.SubjectKindGroup, Group: &flowcontrolv1.GroupSubject{Name: name}})
+	}
+	for i := range schemas {
+		x.add(int32(i), []rule{compileRule(&schemas[i])})
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	c := x.of(user)
+	runtime.ReadMemStats(&after)
+	if first, second, end := c.next(), c.next(), c.next(); first != 0 || second != 1 || end != -1 {
+		t.Errorf("schemas %d, %d, %d", first, second, end)
+	}
+	if bytes := after.TotalAlloc - before.TotalAlloc; bytes > 100*many {
+		t.Errorf("%d bytes for %d groups", bytes, many)
+	}
 }
 
 // TestDefaultClassification is the table of the documentation of Kubernetes: "Defaults" of

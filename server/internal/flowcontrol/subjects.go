@@ -4,6 +4,8 @@ import (
 	"math"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/levelwire/levelwire/server/internal/auth"
 )
 
@@ -32,19 +34,20 @@ func (x *subjectIndex) add(schema int32, rules []rule) {
 		if r.everyone {
 			x.everyone = add(x.everyone)
 		}
-		for _, user := range r.users {
+		for user := range r.users {
 			x.users[user] = add(x.users[user])
 		}
-		for _, group := range r.groups {
+		for group := range r.groups {
 			x.groups[group] = add(x.groups[group])
 		}
-		for _, prefix := range r.accountPrefixes {
+		for prefix := range r.accountPrefixes {
 			x.accountPrefixes[prefix] = add(x.accountPrefixes[prefix])
 		}
 	}
 }
 
-// maxLists is how many lists candidates merge.
+// maxLists is how many lists candidates merge. The last one is that of all groups that the
+// others are not about.
 const maxLists = 12
 
 // candidates are the schemas for a user, in the order of matching.
@@ -60,35 +63,31 @@ func (x *subjectIndex) of(user *auth.User) candidates {
 	if i := strings.LastIndexByte(user.Name, ':'); i >= 0 {
 		c.add(x.accountPrefixes[user.Name[:i+1]])
 	}
+	var more sets.Set[int32]
 	for _, group := range user.Groups {
-		c.add(x.groups[group])
+		switch list := x.groups[group]; {
+		case len(list) == 0:
+		case c.n < maxLists-1:
+			c.add(list)
+		default: // few users are in so many groups with rules
+			if more == nil {
+				more = sets.Set[int32]{}
+			}
+			more.Insert(list...)
+		}
+	}
+	if more != nil {
+		c.add(sets.List(more))
 	}
 	return c
 }
 
+// add adds one of maxLists lists.
 func (c *candidates) add(list []int32) {
-	switch {
-	case len(list) == 0:
-	case c.n < maxLists:
+	if len(list) > 0 {
 		c.lists[c.n] = list
 		c.n++
-	default:
-		c.merge(list)
 	}
-}
-
-// merge merges a list into the last one. Few users are in so many groups with rules.
-func (c *candidates) merge(list []int32) {
-	last := c.lists[maxLists-1]
-	merged := make([]int32, 0, len(last)+len(list))
-	for len(last) > 0 || len(list) > 0 {
-		if len(list) == 0 || len(last) > 0 && last[0] < list[0] {
-			merged, last = append(merged, last[0]), last[1:]
-		} else {
-			merged, list = append(merged, list[0]), list[1:]
-		}
-	}
-	c.lists[maxLists-1] = merged
 }
 
 // next returns the next schema, each once; -1 after the last.

@@ -255,3 +255,20 @@ func TestReachedGoesBackWithTheStore(t *testing.T) {
 		t.Errorf("an earlier view: %v", err)
 	}
 }
+
+// TestViewsOfManyGroups: whether a changed binding is the user's is looked up for each subject, and not searched in
+// the user's groups, which are read once.
+func TestViewsOfManyGroups(t *testing.T) {
+	f, ctx := newFixture(t), within(t)
+	groups := numbered("g", 1000)
+	v, err := f.history().View(ctx, auth.User{Name: "someone", Groups: groups}, "", "pods", []string{"list"}, 0)
+	must(t, err)
+	defer v.Close()
+	clear(groups)
+	concerns := func(group string) bool {
+		return v.concerns(&definition{subjects: []rbacv1.Subject{{Kind: rbacv1.GroupKind, Name: group}}}, objectKey{})
+	}
+	if !concerns("g999") || concerns("g1000") {
+		t.Errorf("a binding of a group of the user is one: %v, that of another group: %v", concerns("g999"), concerns("g1000"))
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/levelwire/levelwire/server/internal/auth"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
@@ -27,6 +28,7 @@ type View struct {
 	history *History
 	key     string
 	user    auth.User
+	groups  sets.Set[string]  // of the user
 	asked   []auth.Attributes // all must be allowed; without namespace
 
 	versions atomic.Pointer[[]viewVersion] // never empty, ascending; the slices are immutable
@@ -169,7 +171,7 @@ func (h *History) newView(ctx context.Context, key string, user auth.User, group
 		if h.behind {
 			return nil, errors.Join(watchcache.ErrNotReady, errLost)
 		}
-		v := &View{history: h, key: key, user: user, policy: newPolicy(), subscribers: map[watchcache.Waker]struct{}{}}
+		v := &View{history: h, key: key, user: user, groups: sets.New(user.Groups...), policy: newPolicy(), subscribers: map[watchcache.Waker]struct{}{}}
 		for _, verb := range verbs {
 			v.asked = append(v.asked, auth.Attributes{User: user, Verb: verb, Group: group, Resource: resource})
 		}
@@ -314,7 +316,7 @@ func (v *View) concerns(d *definition, key objectKey) bool {
 		case rbacv1.UserKind:
 			return s.Name == v.user.Name
 		case rbacv1.GroupKind:
-			return v.user.In(s.Name)
+			return v.groups.Has(s.Name)
 		case rbacv1.ServiceAccountKind:
 			namespace := s.Namespace
 			if namespace == "" {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -186,7 +187,7 @@ func impersonations(by auth.User, path, verb string, wanted *auth.User, many boo
 	if many && len(wanted.Groups) >= manyParts {
 		needed = append(needed, core("groups", all))
 	} else {
-		for _, group := range wanted.Groups {
+		for _, group := range distinct(wanted.Groups) {
 			needed = append(needed, core("groups", group))
 		}
 	}
@@ -197,9 +198,25 @@ func impersonations(by auth.User, path, verb string, wanted *auth.User, many boo
 		return append(needed, of("userextras", all, all))
 	}
 	for _, key := range slices.Sorted(maps.Keys(wanted.Extra)) {
-		for _, value := range wanted.Extra[key] {
+		for _, value := range distinct(wanted.Extra[key]) {
 			needed = append(needed, of("userextras", key, value))
 		}
 	}
 	return needed
+}
+
+// distinct returns each of the values once: a right is decided about for all groups of the user who asks, and that
+// user's groups, and those that are asked for, may each be thousands.
+func distinct(values []string) []string {
+	if len(values) < 2 {
+		return values
+	}
+	seen, once := make(sets.Set[string], len(values)), make([]string, 0, len(values))
+	for _, value := range values {
+		if !seen.Has(value) {
+			seen.Insert(value)
+			once = append(once, value)
+		}
+	}
+	return once
 }

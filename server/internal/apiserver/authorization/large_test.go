@@ -2,11 +2,14 @@ package authorization
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/levelwire/levelwire/server/internal/auth"
 )
 
 // TestManyRequirements: every user may ask a review with as many as fit into a request.
@@ -20,5 +23,17 @@ func TestManyRequirements(t *testing.T) {
 	text, err := labelSelectorOf(s)
 	if err == nil || strings.Count(text, ",") != many-2 || !strings.HasPrefix(text, "k1,k10,") {
 		t.Errorf("a selector of %d requirements, %.50q (%v)", strings.Count(text, ",")+1, text, err)
+	}
+}
+
+// TestManyGroups: each group or value of an extra field is asked for once, however often the headers have it.
+func TestManyGroups(t *testing.T) {
+	wanted := auth.User{Name: "jane", Groups: strings.Split(strings.Repeat("dev,ops,", 1500)+"dev", ","), Extra: map[string][]string{"k": {"v", "w", "v"}}}
+	var names []string
+	for _, right := range impersonations(auth.User{}, "", verbImpersonate, &wanted, false) {
+		names = append(names, right.Name)
+	}
+	if want := []string{"jane", "dev", "ops", "v", "w"}; !slices.Equal(names, want) {
+		t.Errorf("%d rights, %q, want %q", len(names), names[:min(len(names), 10)], want)
 	}
 }
