@@ -84,8 +84,7 @@ func TestFaults(t *testing.T) {
 	})
 }
 
-// TestCutWatches: an informer resumes, and lists once, until its watches expire.
-// A refusal that says when to come back says so as a server does, in the header that clients read.
+// TestFaultsSayWhenToComeBack: a refusal that says when to come back says so as a server does, in the header that clients read.
 func TestFaultsSayWhenToComeBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		faults := new(levelwiretest.Faults)
@@ -102,6 +101,7 @@ func TestFaultsSayWhenToComeBack(t *testing.T) {
 	})
 }
 
+// TestCutWatches: an informer resumes, and lists once, until its watches expire.
 func TestCutWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		faults := new(levelwiretest.Faults)
