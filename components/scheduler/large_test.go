@@ -170,7 +170,7 @@ func TestManyTolerations(t *testing.T) {
 	node := newNode("n", nil)
 	node.Status.Allocatable = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("10")}
 	for i := range maxDemands {
-		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: fmt.Sprint("k", i), Effect: corev1.TaintEffectNoSchedule})
+		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: fmt.Sprint("k", i), Value: "v", Effect: corev1.TaintEffectNoSchedule})
 	}
 	if why := request.refusal(&account{node: node, offers: offersOf(node)}); why != "" {
 		t.Error(why)

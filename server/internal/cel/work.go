@@ -9,7 +9,7 @@ import (
 
 // The type checker keeps a type variable for each literal [] and {} and for each type parameter
 // of a call, such as the two sides of ==, and copies all of them each time it compares two
-// types: 2,700 comparisons in 16 kB took 2 s of processor time, and 64 kB take sixteen times as
+// types: 2,700 comparisons in 16 kB took 1.7 s of processor time, and 64 kB take sixteen times as
 // much. Copies are counted before.
 const (
 	maxCopies = 3_000_000

@@ -143,7 +143,7 @@ func TestManyTolerations(t *testing.T) {
 	for i := range 30_000 {
 		key := fmt.Sprint("k", i)
 		pod.Spec.Tolerations = append(pod.Spec.Tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, TolerationSeconds: new(int64(i + 1))})
-		taints = append(taints, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoExecute})
+		taints = append(taints, corev1.Taint{Key: key, Value: "v", Effect: corev1.TaintEffectNoExecute})
 	}
 	at, leaves := evictionTime(pod, taints, func(*corev1.Taint) time.Time {
 		clear(pod.Spec.Tolerations)

@@ -13,7 +13,7 @@ import (
 // Bounds of what applying a patch may cost. The patch libraries parse the rest
 // of a document again on each level, and a strategic merge finds and sorts the
 // elements of a list by going through it again for each: two of 4,900 elements
-// took 8 s of processor time.
+// in opposite orders took 7.5 s of processor time, what is allowed takes 1.4 s.
 const (
 	maxPatchDepth     = 200
 	maxMergedElements = 10_000
