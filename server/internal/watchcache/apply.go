@@ -135,6 +135,9 @@ func (c *Cache) append(change *Change, previous *Object, through storage.Revisio
 	if c.oneByOne.Load() && e.Revision <= max(c.state.Load().revision, c.followed()) {
 		e.MarkLate() // readers have seen the state of the revision without it
 	}
+	if before := c.log.At(e.Sequence - 1); before != nil && before.Revision == e.Revision {
+		e.MarkFollower() // nothing is evicted within a batch
+	}
 	if e.Sequence&(1<<mainShift-1) == 0 {
 		c.checkpoints = append(c.checkpoints, checkpoint{e.Sequence, tree.Tree()})
 	}

@@ -90,6 +90,31 @@ func TestWatchFromTheFutureDeliversNothingUntilThen(t *testing.T) {
 	expect(t, drain(t, w), "MODIFIED one/a@13")
 }
 
+// TestWatchFromTheFutureAtTheFirstChange: a client that has created an object is not told of the
+// creation, also if that is the first change in the log, or the oldest that is left there.
+func TestWatchFromTheFutureAtTheFirstChange(t *testing.T) {
+	first := filled(t, Options{})
+	w := watching(t, first, WatchOptions{After: 11})
+	first.Apply([]Change{put(t, first, podA, 11)})
+	expect(t, drain(t, w))
+
+	short := filled(t, Options{HistoryEvents: 1}, podB)
+	short.Apply([]Change{put(t, short, podB, 11)})
+	w = watching(t, short, WatchOptions{After: 12})
+	short.Apply([]Change{put(t, short, podA, 12)})
+	expect(t, drain(t, w))
+	short.Apply([]Change{put(t, short, podA, 13)})
+	expect(t, drain(t, w), "MODIFIED one/a@13")
+}
+
+// TestWatchFromTheFutureGetsTheWholeOfItsRevision: a client may have one of several changes of it.
+func TestWatchFromTheFutureGetsTheWholeOfItsRevision(t *testing.T) {
+	c := filled(t, Options{HistoryEvents: 1, ExactHistory: true})
+	w := watching(t, c, WatchOptions{After: 11, Selection: selecting(t, "two", "", "", "")})
+	c.Apply([]Change{put(t, c, podA, 11), put(t, c, podC, 11)}) // the first is evicted
+	expect(t, drain(t, w), "ADDED two/c@11")
+}
+
 func TestWatchFromEvictedHistoryExpires(t *testing.T) {
 	c := filled(t, Options{HistoryEvents: 3, ExactHistory: true}, podA)
 	if _, err := c.Watch(WatchOptions{After: 9}); !isExpired(err, 9, 10) {

@@ -279,11 +279,8 @@ func (w *Watcher) mayLack(e *eventlog.Entry) bool {
 		return true
 	case !w.future:
 		return false
-	case e.Through < e.Revision, w.cache.oneByOne.Load():
-		return true
 	}
-	before := w.cache.log.At(e.Sequence - 1)
-	return before == nil || before.Revision == e.Revision // if it has been evicted, it may be one of them
+	return e.Through < e.Revision || e.IsFollower() || w.cache.oneByOne.Load()
 }
 
 // advance moves the cursor behind an entry.

@@ -22,7 +22,7 @@ type Entry struct {
 	Previous *state.Object // state before; nil if created
 
 	lastState atomic.Pointer[state.Object]
-	marks     atomic.Uint32 // markEvicted, markLate
+	marks     atomic.Uint32 // markEvicted, markLate, markFollower
 	// Arrived is when the cache applied the change, in the cache's own ticks; 0 if that is
 	// not known, because the entry was read from the store's history. It lies in what
 	// marks leave of a word, so it takes no memory.
@@ -34,6 +34,7 @@ type Entry struct {
 const (
 	markEvicted = 1 << iota
 	markLate
+	markFollower
 )
 
 // Evicted returns an entry for a deletion that the log does not hold any more.
@@ -76,6 +77,14 @@ func (e *Entry) MarkLate() { e.marks.Or(markLate) }
 
 // IsLate reports whether MarkLate was called.
 func (e *Entry) IsLate() bool { return e.marks.Load()&markLate != 0 }
+
+// MarkFollower notes that the entry before this one in the cache's log has the same revision. It must
+// be called before the entry is appended to any log.
+func (e *Entry) MarkFollower() { e.marks.Or(markFollower) }
+
+// IsFollower reports whether MarkFollower was called. It holds when the entry before has been evicted
+// as well.
+func (e *Entry) IsFollower() bool { return e.marks.Load()&markFollower != 0 }
 
 // LastState returns the previous content with the revision Carried: what a
 // Deleted event shows. The state is made on first demand, shared from then on,
