@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/levelwire/levelwire/server/internal/apiserver/discovery"
 	"github.com/levelwire/levelwire/server/internal/registry/bootstrap"
@@ -263,7 +264,8 @@ func TestDeletionIsWatched(t *testing.T) {
 		event := watch.next()
 		var pod corev1.Pod
 		must(t, json.Unmarshal(event.Object, &pod))
-		if event.Type != want || pod.DeletionTimestamp == nil || pod.ResourceVersion <= created.ResourceVersion {
+		order, err := resourceversion.CompareResourceVersion(pod.ResourceVersion, created.ResourceVersion)
+		if must(t, err); event.Type != want || pod.DeletionTimestamp == nil || order <= 0 {
 			t.Errorf("event %s of version %s, deleted at %v; want %s", event.Type, pod.ResourceVersion, pod.DeletionTimestamp, want)
 		}
 		created.ResourceVersion = pod.ResourceVersion
