@@ -287,6 +287,7 @@ func (i *SharedInformer[T]) start() error {
 	}
 	i.phase = running
 	for _, l := range i.listeners {
+		i.compareCalls(l)
 		i.scheduleResync(l)
 	}
 	return nil

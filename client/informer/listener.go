@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 	"sync"
 	"time"
+
+	"github.com/levelwire/levelwire/internal/ring"
 )
 
 // listener stands between the informer's loop and one handler. The loop pushes
@@ -29,8 +31,10 @@ type listener[T any] struct {
 	mu      sync.Mutex
 	initial []T // the cache's objects when the handler was added; delivered before the queue
 	queue   handlerQueue[T]
-	// lastMark is the mark of a flush if it is the last in the queue. Only the informer's
-	// loop and flush push, both under the informer's lock.
+	// marks are those of the calls of flush, as they are in the queue; lastMark is the last
+	// of them, if nothing is behind it in the queue. Only the informer's loop and flush push,
+	// both under the informer's lock.
+	marks    ring.Ring[chan struct{}]
 	lastMark chan struct{}
 	active   bool // the goroutine runs, or is about to
 	stopped  bool
@@ -72,7 +76,10 @@ func (l *listener[T]) begin(objs []T, mark bool) {
 
 // push queues a notification and never blocks. It returns false when the
 // listener wants no more.
-func (l *listener[T]) push(key string, n notification[T]) bool {
+func (l *listener[T]) push(key string, n notification[T]) bool { return l.pushMarked(key, n, nil) }
+
+// pushMarked is push with the mark of a flush.
+func (l *listener[T]) pushMarked(key string, n notification[T], mark chan struct{}) bool {
 	l.mu.Lock()
 	if l.stopped {
 		l.mu.Unlock()
@@ -85,7 +92,12 @@ func (l *listener[T]) push(key string, n notification[T]) bool {
 		return false
 	}
 	l.counts.Coalesced += int64(merged)
-	l.lastMark = n.done
+	if l.lastMark != mark { // rarely: to write a pointer for each event costs more than to compare
+		l.lastMark = mark
+	}
+	if mark != nil {
+		l.marks.Push(mark)
+	}
 	start := l.activate()
 	l.mu.Unlock()
 	if start {
@@ -104,7 +116,7 @@ func (l *listener[T]) flush() <-chan struct{} {
 		return shared
 	}
 	done := make(chan struct{})
-	l.push("", notification[T]{kind: flushed, done: done})
+	l.pushMarked("", notification[T]{kind: flushed}, done)
 	return done
 }
 
@@ -140,7 +152,7 @@ func (l *listener[T]) run() {
 			close(l.synced)
 			delivered = false
 		case flushed:
-			l.reachedMark(n.done)
+			l.reachedMark()
 			delivered = false
 		default:
 			delivered = l.call(n)
@@ -148,13 +160,14 @@ func (l *listener[T]) run() {
 	}
 }
 
-func (l *listener[T]) reachedMark(done chan struct{}) {
+func (l *listener[T]) reachedMark() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.lastMark == done {
+	mark := l.marks.Pop()
+	if l.lastMark == mark {
 		l.lastMark = nil
 	}
-	close(done)
+	close(mark)
 }
 
 // next counts the call before, and takes the next notification. If it returns
@@ -177,7 +190,9 @@ func (l *listener[T]) next(delivered bool) (n notification[T], ok bool) {
 		l.initial = l.initial[1:]
 		return n, true
 	}
-	l.initial = nil
+	if l.initial != nil {
+		l.initial = nil
+	}
 	if n, ok = l.queue.pop(); !ok {
 		l.rest()
 	}

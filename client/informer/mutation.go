@@ -80,7 +80,7 @@ func (i *SharedInformer[T]) detectMutations(opts MutationDetection) {
 	}
 }
 
-// mutationDetector is nil if nothing is compared; its methods then do nothing.
+// mutationDetector is nil if nothing is compared; stored and removed then do nothing.
 type mutationDetector[T client.Object] struct {
 	informer *SharedInformer[T]
 	opts     MutationDetection
@@ -105,7 +105,7 @@ func (d *mutationDetector[T]) removed(key string, last T) {
 // calling compares states that could be read for a while before a handler gets them: what
 // is found then was not the handler.
 func (d *mutationDetector[T]) calling(n notification[T]) {
-	if d == nil || n.kind == added {
+	if n.kind == added {
 		return
 	}
 	obj := n.obj
@@ -119,9 +119,6 @@ func (d *mutationDetector[T]) calling(n notification[T]) {
 
 // called compares what a handler was called with.
 func (d *mutationDetector[T]) called(handler string, n notification[T]) {
-	if d == nil {
-		return
-	}
 	key, path, mutated := d.objects.Check(n.obj)
 	if mutated {
 		d.report(handler, key, path)

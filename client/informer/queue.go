@@ -17,15 +17,15 @@ const (
 // isMark reports whether it is no call of the handler.
 func (k kind) isMark() bool { return k >= marker }
 
-// notification is one call of a handler.
+// notification is one call of a handler. Each event is copied into each handler's queue and
+// out of it, so it has no more than that: what few need lies beside the queue.
 type notification[T any] struct {
-	kind     kind
-	initial  bool // of added
-	resync   bool // of updated: nothing changed
-	old, obj T    // old: of updated
+	kind    kind
+	initial bool // of added
+	resync  bool // of updated: nothing changed
 	// finalStateUnknown, of deleted: the deletion itself was missed.
 	finalStateUnknown bool
-	done              chan struct{} // of flushed: closed when its turn comes
+	old, obj          T // old: of updated
 }
 
 // handlerQueue holds the notifications that wait for a handler. It is not safe
@@ -155,55 +155,60 @@ func (q *coalescing[T]) recycle(w *waiting[T]) {
 // events: they do not count, and an object has at most one in the queue, so
 // they are bounded by the number of objects.
 type complete[T any] struct {
-	order   ring.Ring[keyed[T]]
-	resyncs map[string]struct{} // keys whose resync is in the queue
-	marks   int                 // in the queue
+	order   ring.Ring[notification[T]]
+	resyncs resyncs
+	marks   int // in the queue
 	limit   int
 }
 
-type keyed[T any] struct {
-	key string
-	notification[T]
+// resyncs are the keys of the resyncs in a queue.
+type resyncs struct {
+	order ring.Ring[string] // as in the queue
+	keys  map[string]struct{}
 }
 
 func (q *complete[T]) len() int { return q.order.Len() }
 
 func (q *complete[T]) push(key string, n notification[T]) (merged int, err error) {
-	if n.resync {
-		return q.pushResync(key, n), nil
-	}
 	switch {
+	case n.resync:
+		if !q.resyncs.push(key) {
+			return 1, nil
+		}
 	case n.kind.isMark():
 		q.marks++
-	case q.order.Len()-len(q.resyncs)-q.marks >= q.limit:
+	case q.order.Len()-q.resyncs.order.Len()-q.marks >= q.limit:
 		return 0, ErrOverflow
 	}
-	q.order.Push(keyed[T]{key, n})
+	q.order.Push(n)
 	return 0, nil
-}
-
-func (q *complete[T]) pushResync(key string, n notification[T]) (merged int) {
-	if _, waits := q.resyncs[key]; waits {
-		return 1
-	}
-	if q.resyncs == nil {
-		q.resyncs = map[string]struct{}{}
-	}
-	q.resyncs[key] = struct{}{}
-	q.order.Push(keyed[T]{key, n})
-	return 0
 }
 
 func (q *complete[T]) pop() (n notification[T], ok bool) {
 	if q.order.Len() == 0 {
 		return n, false
 	}
-	oldest := q.order.Pop()
+	n = q.order.Pop()
 	switch {
-	case oldest.resync:
-		delete(q.resyncs, oldest.key)
-	case oldest.kind.isMark():
+	case n.resync:
+		q.resyncs.pop()
+	case n.kind.isMark():
 		q.marks--
 	}
-	return oldest.notification, true
+	return n, true
 }
+
+// push returns false if the key's resync waits already.
+func (r *resyncs) push(key string) bool {
+	if _, waits := r.keys[key]; waits {
+		return false
+	}
+	if r.keys == nil {
+		r.keys = map[string]struct{}{}
+	}
+	r.keys[key] = struct{}{}
+	r.order.Push(key)
+	return true
+}
+
+func (r *resyncs) pop() { delete(r.keys, r.order.Pop()) }

@@ -37,8 +37,9 @@ func (i *SharedInformer[T]) AddHandler(handler Handler[T], opts HandlerOptions) 
 	}
 	i.fifo.RaiseMaxDeltas(opts.MaxUnmergedEvents)
 	l := newListener(handler, opts, i.log, i.handlers.Go)
-	l.calling = func(n notification[T]) { i.mutations.calling(n) }
-	l.called = func(n notification[T]) { i.mutations.called(opts.Name, n) }
+	if i.phase == running {
+		i.compareCalls(l)
+	}
 	l.begin(i.indexer.List(), i.HasSynced())
 	i.listeners = append(i.listeners, l)
 	if i.phase == running {
@@ -48,6 +49,15 @@ func (i *SharedInformer[T]) AddHandler(handler Handler[T], opts HandlerOptions) 
 		synced: l.synced, ended: l.ended, err: l.failure, stats: l.stats, flush: func() <-chan struct{} { return i.flush(l) },
 		remove: func() { i.remove(l) },
 	}, nil
+}
+
+// compareCalls has the objects of each call compared, if that is asked for: it is known when the
+// informer starts, and nothing is called before. The lock is held.
+func (i *SharedInformer[T]) compareCalls(l *listener[T]) {
+	if detector := i.mutations; detector != nil {
+		l.calling = detector.calling
+		l.called = func(n notification[T]) { detector.called(l.opts.Name, n) }
+	}
 }
 
 // flush returns a channel that is closed when the listener's handler has been called for
