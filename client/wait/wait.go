@@ -68,7 +68,7 @@ func follow[T client.Object](ctx context.Context, r client.Resource[T], name str
 	if name == "" {
 		return errors.New("wait: the object's name is empty")
 	}
-	f := follower[T]{resource: r, selector: "metadata.name=" + name, done: done}
+	f := follower[T]{resource: r, name: name, selector: "metadata.name=" + name, done: done}
 	var err error
 	if f.everywhere, err = isEverywhere(r); err != nil {
 		return fmt.Errorf("wait for %s %q: %w", r.GroupVersionResource().Resource, name, err)
@@ -123,6 +123,7 @@ func isFinal(err error) bool {
 // follower is the state of a wait.
 type follower[T client.Object] struct {
 	resource client.Resource[T]
+	name     string
 	selector string
 	done     func(obj T, exists bool) bool
 	// everywhere: the endpoint has no namespace, so no object may have one.
@@ -141,13 +142,17 @@ func (f *follower[T]) once(ctx context.Context) (bool, error) {
 	}
 	f.begun = true
 	var object T
-	if len(list.Items) > 0 {
-		object = list.Items[0]
-		if f.everywhere && object.GetNamespace() != "" {
-			return false, errNoNamespace
+	exists := false
+	for _, item := range list.Items {
+		own, err := f.isOwn("list", item)
+		if err != nil {
+			return false, err
+		}
+		if own {
+			object, exists = item, true
 		}
 	}
-	if f.done(object, len(list.Items) > 0) {
+	if f.done(object, exists) {
 		return true, nil
 	}
 	w, err := f.resource.Watch(ctx, metav1.ListOptions{FieldSelector: f.selector, ResourceVersion: list.ResourceVersion})
@@ -159,13 +164,30 @@ func (f *follower[T]) once(ctx context.Context) (bool, error) {
 			return false, err
 		}
 		f.progress = true
-		switch {
-		case event.Type == watch.Bookmark:
-		case f.everywhere && event.Object.GetNamespace() != "":
-			return false, errNoNamespace
-		case f.done(event.Object, event.Type != watch.Deleted):
+		if event.Type == watch.Bookmark {
+			continue
+		}
+		own, err := f.isOwn("event", event.Object)
+		if err != nil {
+			return false, err
+		}
+		if own && f.done(event.Object, event.Type != watch.Deleted) {
 			return true, nil
 		}
 	}
 	return false, nil
+}
+
+// isOwn reports whether an object is the one that is waited for: there are servers that do not select by name. One
+// without a name may be any, so that the answer says nothing, not even of a deletion.
+func (f *follower[T]) isOwn(what string, obj T) (bool, error) {
+	switch name := obj.GetName(); {
+	case name == "":
+		return false, &client.DecodeError{What: what, Err: errors.New("the object has no name")}
+	case name != f.name:
+		return false, nil
+	case f.everywhere && obj.GetNamespace() != "":
+		return false, errNoNamespace
+	}
+	return true, nil
 }

@@ -88,6 +88,9 @@ func TestUntil(t *testing.T) {
 		"created later":          {[]http.HandlerFunc{list(), events("ADDED", running)}, 2},
 		"a watch that ends":      {[]http.HandlerFunc{list(pending), events(), list(running)}, 3},
 		"a server that restarts": {[]http.HandlerFunc{list(pending), status(500), status(500), list(running)}, 4},
+		"others in the list":     {[]http.HandlerFunc{list(other(running), pending), events("MODIFIED", running)}, 2},
+		"only others":            {[]http.HandlerFunc{list(other(running)), events("MODIFIED", other(running), "ADDED", running)}, 2},
+		"events without names":   {[]http.HandlerFunc{list(pending), events("MODIFIED", nameless(running)), list(pending), events("MODIFIED", running)}, 4},
 		"a deleted object":       {[]http.HandlerFunc{list(pending), events("DELETED", running), list(), events("ADDED", running)}, 4},
 	} {
 		pods, requests := script(t, test.answers...)
@@ -100,17 +103,27 @@ func TestUntil(t *testing.T) {
 
 func TestUntilDeleted(t *testing.T) {
 	first, second := pod("1", 5, corev1.PodRunning), pod("2", 7, corev1.PodRunning)
-	for name, answers := range map[string][]http.HandlerFunc{
-		"gone already":            {list()},
-		"deleted":                 {list(first), events("DELETED", first)},
-		"another one of the name": {list(first), events("MODIFIED", second)},
+	for name, test := range map[string]struct {
+		answers  []http.HandlerFunc
+		requests int64
+	}{
+		"gone already":            {[]http.HandlerFunc{list()}, 1},
+		"deleted":                 {[]http.HandlerFunc{list(first), events("DELETED", first)}, 2},
+		"another one of the name": {[]http.HandlerFunc{list(first), events("MODIFIED", second)}, 2},
+		"others":                  {[]http.HandlerFunc{list(other(second), first), events("DELETED", other(second), "MODIFIED", other(second), "DELETED", first), list(first)}, 2},
+		"events without names":    {[]http.HandlerFunc{list(first), events("DELETED", `{}`), list(first), events("MODIFIED", nameless(second)), list()}, 5},
+		"lists without names":     {[]http.HandlerFunc{list(first), events(), list(`{}`), list(nameless(second)), list()}, 5},
 	} {
-		pods, _ := script(t, answers...)
-		if err := wait.UntilDeleted(t.Context(), pods, "web", "1"); err != nil {
-			t.Errorf("%s: %v", name, err)
+		pods, requests := script(t, test.answers...)
+		if err := wait.UntilDeleted(t.Context(), pods, "web", "1"); err != nil || requests.Load() != test.requests {
+			t.Errorf("%s: %v after %d requests", name, err, requests.Load())
 		}
 	}
 }
+
+// other is the same of another name, and nameless of none.
+func other(object string) string    { return strings.Replace(object, `"web"`, `"db"`, 1) }
+func nameless(object string) string { return strings.Replace(object, `"name":"web",`, ``, 1) }
 
 func TestUntilFails(t *testing.T) {
 	pending := pod("1", 5, corev1.PodPending)
