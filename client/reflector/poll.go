@@ -107,7 +107,7 @@ func (s *polls[T]) poll() error {
 		}
 		s.events, s.asOf = append(s.events, ev), arrivedAt(transfer)
 	}
-	return nil
+	return s.complete(from, time.Since(begun))
 }
 
 // rest waits until the next poll may begin. A server collects changes for all the time that it is asked
