@@ -3,6 +3,8 @@ package reflector
 import (
 	"context"
 	"errors"
+	"reflect"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,15 +26,17 @@ func decoding(what string, call func() (answered bool, err error)) (err error) {
 		return &client.DecodeError{What: what, Err: panicked}
 	}
 	if err == nil && !answered {
-		return &client.DecodeError{What: what, Err: errors.New("the source has returned nil")}
+		return &client.DecodeError{What: what, Err: errNothing}
 	}
 	return err
 }
 
+var errNothing = errors.New("the source has returned nil, or an object that is nil")
+
 func (c containedSource[T]) List(ctx context.Context, opts metav1.ListOptions) (list *client.List[T], err error) {
 	err = decoding("list", func() (bool, error) {
 		list, err = c.source.List(ctx, opts)
-		return list != nil, err
+		return list != nil && !slices.ContainsFunc(list.Items, isNil), err
 	})
 	if err != nil {
 		return nil, err
@@ -62,6 +66,9 @@ func (c containedStream[T]) Next() (ev client.WatchEvent[T], err error) {
 	if panicked := contain.Call("the source", func() { ev, err = c.stream.Next() }); panicked != nil {
 		return client.WatchEvent[T]{}, &client.DecodeError{What: "event", Err: panicked}
 	}
+	if err == nil && isNil(ev.Object) {
+		err = &client.DecodeError{What: "event", Err: errNothing}
+	}
 	return ev, err
 }
 
@@ -79,7 +86,13 @@ func (c containedTimedStream[T]) Timeout() time.Duration { return c.timeout() }
 func differenceOf[T client.Object](ctx context.Context, differ Differ[T], held []T, version string) (d *client.Difference[T], err error) {
 	err = decoding("difference", func() (bool, error) {
 		d, err = differ.Difference(ctx, held, metav1.ListOptions{ResourceVersion: version})
-		return d != nil, err
+		return d != nil && !slices.ContainsFunc(d.Received, isNil), err
 	})
 	return d, err
+}
+
+// isNil reports whether there is nothing in the place of an object: every call of it would panic.
+func isNil[T client.Object](obj T) bool {
+	v := reflect.ValueOf(obj)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }

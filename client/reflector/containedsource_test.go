@@ -44,6 +44,8 @@ func (b *brokenSource) List(context.Context, metav1.ListOptions) (*client.List[*
 		panic("a bad item")
 	case "returns nil":
 		return nil, nil
+	case "lacks an object":
+		return &client.List[*corev1.ConfigMap]{ListMeta: metav1.ListMeta{ResourceVersion: "4"}, Items: []*corev1.ConfigMap{configMap("c", "3"), nil}}, nil
 	}
 	return &client.List[*corev1.ConfigMap]{ListMeta: metav1.ListMeta{ResourceVersion: "5"}, Items: []*corev1.ConfigMap{configMap("a", "3")}}, nil
 }
@@ -70,8 +72,13 @@ type brokenStream struct {
 }
 
 func (s *brokenStream) Next() (ev client.WatchEvent[*corev1.ConfigMap], err error) {
-	if s.source.fault("Next") == "panics" {
+	switch s.source.fault("Next") {
+	case "panics":
 		panic("a bad event")
+	case "lacks an object":
+		return client.WatchEvent[*corev1.ConfigMap]{Type: watch.Modified}, nil
+	case "lacks a bookmark":
+		return client.WatchEvent[*corev1.ConfigMap]{Type: watch.Bookmark}, nil
 	}
 	if !s.sent {
 		s.sent = true
@@ -114,6 +121,8 @@ func TestSourcesThatPanic(t *testing.T) {
 		"events":                {Options{PagedList: true}, "Next panics,Next panics,Next panics", 0},
 		"all":                   {Options{PagedList: true}, "List panics,Watch panics,Next panics,Watch returns nil,Next panics,List panics", 0},
 		"polls":                 {Options{PagedList: true, PollTimeout: time.Minute}, "Watch panics,Next panics,Watch returns nil,Next panics", 0},
+		"no objects":            {Options{PagedList: true}, "List lacks an object,List lacks an object,Next lacks an object,Next lacks a bookmark", 0},
+		"no objects in polls":   {Options{PagedList: true, PollTimeout: time.Minute}, "Next lacks an object,Next lacks a bookmark", 0},
 		"streaming lists":       {Options{}, "Watch panics,Next panics,Watch panics,List panics", 1},
 		"none, and its Timeout": {Options{PagedList: true}, "", 0},
 	} {
