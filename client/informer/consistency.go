@@ -301,7 +301,8 @@ func (r *consistencyChecker[T]) digest(ctx context.Context, visit func(key, vers
 	}
 }
 
-// add adds a page. One that repeats an object, or a token, was sent in the place of another one. A
+// add adds a page. One that repeats an object, or a token, was sent in the place of another one, and an object
+// without a name may be any: what is missing in their place would be taken for deleted. A
 // server that has always another page would fill the memory.
 func (r *consistencyChecker[T]) add(d *digest, page *client.List[*metav1.PartialObjectMetadata], visit func(key, version string)) error {
 	if page.ResourceVersion == "" {
@@ -315,6 +316,9 @@ func (r *consistencyChecker[T]) add(d *digest, page *client.List[*metav1.Partial
 		return fmt.Errorf("the list of metadata goes on after %d objects: raise Options.MaxObjects of the reflector if there are so many", r.maxObjects)
 	}
 	for _, item := range page.Items {
+		if item == nil || item.Name == "" {
+			return errors.New("an object in the list of metadata has no name")
+		}
 		key := cache.ObjectKey(item.Namespace, item.Name)
 		hash := maphash.String(r.seed, key)
 		if _, twice := d.seen[hash]; twice {

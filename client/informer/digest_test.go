@@ -45,6 +45,10 @@ func TestDigestOfBrokenPages(t *testing.T) {
 		{name: "objects once more", pages: map[string]string{"/pods ": first, "/pods a|b": strings.NewReplacer("a|b", "c", `"a"`, `"b"`).Replace(first), "/pods c": item("9")}},
 		{name: "nothing", pages: map[string]string{"/pods ": first, "/pods a|b": `{}`}},
 		{name: "in one namespace of several", namespaces: []string{"x", "y"}, pages: map[string]string{"x/pods ": first, "x/pods a|b": `{}`, "y/pods ": item("10")}},
+		{name: "an object without a name", pages: map[string]string{"/pods ": strings.Replace(item("9"), `"name":"b"`, `"uid":"1"`, 1)}},
+		{name: "an empty object", pages: map[string]string{"/pods ": first, "/pods a|b": strings.Replace(item("9"), `{"metadata":{"name":"b"}}`, `{}`, 1)}},
+		{name: "an object of another namespace", namespaces: []string{"x", "y"},
+			pages: map[string]string{"x/pods ": item("9"), "y/pods ": strings.Replace(item("10"), `{"name":"b"}`, `{"namespace":"x","name":"c"}`, 1)}},
 		{name: "no version in one namespace of several", namespaces: []string{"x", "y"}, pages: map[string]string{"x/pods ": item("10"), "y/pods ": item("")}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -52,6 +56,9 @@ func TestDigestOfBrokenPages(t *testing.T) {
 				w.Header().Set("Content-Type", "application/json")
 				for path, page := range test.pages {
 					if strings.HasSuffix(r.URL.Path+" "+r.URL.Query().Get("continue"), path) {
+						if namespace, _, several := strings.Cut(path, "/"); several && namespace != "" {
+							page = strings.ReplaceAll(page, `{"name"`, `{"namespace":"`+namespace+`","name"`)
+						}
 						_, _ = io.WriteString(w, page)
 						return
 					}

@@ -250,9 +250,13 @@ func checkWith[T client.Object](interval time.Duration, c *client.Client, endpoi
 			namespaces := selected.namespaces()
 			at := parseListToken(opts.Continue)
 			opts.Continue = at.own
-			page, err := reflector.Resource(metadata.Namespace(namespaces[min(at.list, len(namespaces)-1)]), selected.apply).List(ctx, opts)
+			namespace := namespaces[min(at.list, len(namespaces)-1)]
+			page, err := reflector.Resource(metadata.Namespace(namespace), selected.apply).List(ctx, opts)
 			if err == nil {
 				err = at.check(page)
+			}
+			if err == nil && len(selected.Namespaces) > 0 {
+				err = checkNamespace(page, namespace)
 			}
 			switch {
 			case err != nil:

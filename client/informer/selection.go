@@ -152,6 +152,17 @@ func (t listToken) check(page *client.List[*metav1.PartialObjectMetadata]) error
 	return nil
 }
 
+// checkNamespace returns an error if an object is not in the namespace of several that was asked for. What
+// is missing in its place would be taken for deleted.
+func checkNamespace(page *client.List[*metav1.PartialObjectMetadata], namespace string) error {
+	for _, item := range page.Items {
+		if item.Namespace != namespace {
+			return fmt.Errorf("%q, asked for in namespace %q, is in namespace %q", item.Name, namespace, item.Namespace)
+		}
+	}
+	return nil
+}
+
 // madeBy is what a Factory was asked for; empty for informers of [New].
 type madeBy struct {
 	resource  schema.GroupVersionResource
