@@ -46,7 +46,7 @@ func (a *asking) Watch(ctx context.Context, opts metav1.ListOptions) (reflector.
 // List returns the version of the bookmark if it is asked for one object.
 func (a *asking) List(ctx context.Context, opts metav1.ListOptions) (*client.List[*corev1.Pod], error) {
 	list, err := a.script.List(ctx, opts)
-	if opts.Limit == 1 {
+	if err == nil && opts.Limit == 1 {
 		list.ResourceVersion = strconv.FormatInt(a.at.Load(), 10)
 	}
 	return list, err
@@ -184,6 +184,16 @@ func TestCatchUpWithVersionsOfAnotherStorage(t *testing.T) {
 			if err := <-done; !errors.Is(err, ErrOtherVersions) {
 				t.Error(err)
 			}
+		}
+		// The server was asked for a list to compare its version, and none is on its way.
+		time.Sleep(2 * time.Minute)
+		a.bookmark()
+		synctest.Wait()
+		if f := i.Freshness(); f.Listing || f.Age != 0 {
+			t.Errorf("%+v", f)
+		}
+		if err := i.Healthy(time.Minute); err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -20,7 +20,9 @@ import (
 type observedSource[T client.Object] struct{ namespaceWatch *namespaceWatch[T] }
 
 func (w observedSource[T]) List(ctx context.Context, opts metav1.ListOptions) (*client.List[T], error) {
-	w.namespaceWatch.listBegins()
+	if !w.looks(opts) {
+		w.namespaceWatch.listBegins()
+	}
 	list, err := w.namespaceWatch.source.List(ctx, opts)
 	if err == nil {
 		err = w.namespaceWatch.ownsAll("list", list.Items)
@@ -29,6 +31,12 @@ func (w observedSource[T]) List(ctx context.Context, opts metav1.ListOptions) (*
 		return nil, err
 	}
 	return list, nil
+}
+
+// looks reports whether the reflector only asks how far the server is, or whether it answers: such a list is of one
+// object, and does not reach the cache.
+func (w observedSource[T]) looks(opts metav1.ListOptions) bool {
+	return opts.Limit == 1 && w.namespaceWatch.informer.opts.PageSize != 1
 }
 
 func (w observedSource[T]) Watch(ctx context.Context, opts metav1.ListOptions) (reflector.Stream[T], error) {
