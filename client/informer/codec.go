@@ -15,6 +15,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/levelwire/levelwire/client"
+	"github.com/levelwire/levelwire/client/internal/contain"
 	"github.com/levelwire/levelwire/client/scheme"
 )
 
@@ -67,7 +68,7 @@ func encodingOf[T client.Object]() (codec[T], error) {
 	newT := func() T { return reflect.New(typ.Elem()).Interface().(T) }
 	fromJSON := func(data []byte) (T, error) {
 		obj := newT()
-		return obj, decodeJSON(data, obj)
+		return obj, contained("decoding an object", func() error { return decodeJSON(data, obj) })
 	}
 	c := codec[T]{name: "json", append: appendJSON[T], decode: fromJSON, decoder: func() func([]byte) (T, error) { return fromJSON }}
 	if _, ok := any(newT()).(message); ok && scheme.IsBuiltin(typ) {
@@ -101,8 +102,20 @@ func appendJSON[T client.Object](dst []byte, obj T) ([]byte, error) {
 	if u, ok := value.(*unstructured.Unstructured); ok {
 		value = u.Object
 	}
-	data, err := json.Marshal(value)
+	var data []byte
+	err := contained("encoding an object", func() (err error) {
+		data, err = json.Marshal(value)
+		return err
+	})
 	return append(dst, data...), err
+}
+
+// contained calls what calls methods of the program's types (MarshalJSON, UnmarshalJSON): one that panics has failed.
+func contained(what string, call func() error) (err error) {
+	if panicked := contain.Call(what, func() { err = call() }); panicked != nil {
+		return panicked
+	}
+	return err
 }
 
 func decodeJSON(data []byte, into any) error {
