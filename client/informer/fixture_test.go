@@ -2,6 +2,7 @@ package informer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -35,7 +36,7 @@ type script struct {
 	cut     chan struct{}                    // closed by cutAll
 	watches int
 	lists   int
-	// down, while not nil, keeps watches from opening; it is closed by up.
+	// down, while not nil, keeps watches from opening, and lists fail; it is closed by up.
 	down chan struct{}
 }
 
@@ -80,7 +81,7 @@ func (s *script) bookmark() {
 	s.note(watch.Bookmark, &corev1.Pod{})
 }
 
-// setDown keeps watches from opening, or lets them.
+// setDown keeps watches from opening, and has lists fail, or lets them.
 func (s *script) setDown(down bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,6 +123,9 @@ func (s *script) endLocked() {
 func (s *script) List(context.Context, metav1.ListOptions) (*client.List[*corev1.Pod], error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.down != nil {
+		return nil, errors.New("the server is down")
+	}
 	s.lists++
 	list := &client.List[*corev1.Pod]{}
 	list.ResourceVersion = strconv.Itoa(s.version)

@@ -27,6 +27,9 @@ func withoutVersion(pod *corev1.Pod) *corev1.Pod {
 
 func (s unversioned) List(ctx context.Context, opts metav1.ListOptions) (*client.List[*corev1.Pod], error) {
 	list, err := s.script.List(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
 	list.ResourceVersion = ""
 	for n, pod := range list.Items {
 		list.Items[n] = withoutVersion(pod)

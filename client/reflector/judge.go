@@ -56,7 +56,7 @@ func (r *Reflector[T]) judge(s *session[T], err error) verdict {
 	unwatched := r.unwatched(s, err)
 	if s != nil && !unwatched {
 		// By a stream that was ended for want of a right, too: that right may come back.
-		r.watched, r.refused = true, watchRefusals{}
+		r.watched, r.refused, r.hindered = true, watchRefusals{}, watchRefusals{}
 	}
 	switch {
 	case unwatched:
@@ -111,7 +111,7 @@ func (r *Reflector[T]) openedFor(s *session[T], err error) *session[T] {
 		return s
 	}
 	if s.events > 0 || time.Since(s.opened) >= r.opts.PollTimeout {
-		r.watched, r.refused = true, watchRefusals{}
+		r.watched, r.refused, r.hindered = true, watchRefusals{}, watchRefusals{}
 	}
 	return nil
 }

@@ -116,7 +116,7 @@ const DefaultMaxObjects = 20_000_000
 // second or longer was cut, or ended by its server before its time, the limit
 // starts at a quarter of Base, and doubles only with watches of less than half a
 // minute. A server's Retry-After is waited for before that, up to Max. A watch that has ended in due time is opened again at once. Where the
-// server allows lists but refuses every watch ([ListUnwatched]), Backoff spaces
+// server answers lists but no watch ([ListUnwatched]), Backoff spaces
 // lists.
 type Backoff struct {
 	Base  time.Duration // default 800 ms

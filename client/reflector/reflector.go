@@ -38,6 +38,8 @@ type Reflector[T client.Object] struct {
 	// watched: the server has opened a watch since the last list, and it has ended.
 	watched bool
 	refused watchRefusals // of watches since then
+	// hindered counts requests for a watch that have failed otherwise; see onlyLists.
+	hindered watchRefusals
 	// asked is when the list, or difference, was asked for that came last. It may have taken
 	// long, and its state be of that moment.
 	asked time.Time
@@ -184,6 +186,9 @@ func (r *Reflector[T]) recover(ctx context.Context, s *session[T], err error) er
 		return nil // a list of pages, or a difference, is done
 	}
 	v := r.judge(s, err)
+	if r.onlyLists(ctx, s, err, v) {
+		v.relist, v.reason, v.anyState = ListUnwatched, "", true
+	}
 	switch {
 	case !r.synced && r.differing.due: // it is asked for again, and nothing was listed
 	case !r.synced: // a list failed

@@ -45,6 +45,8 @@ type script struct {
 	done  chan struct{} // closed when the last step has been answered, or holds
 	// discovery is the answer of /api/v1; nil: it lacks configmaps.
 	discovery answer
+	// look is the answer to a list of one object that is no step; nil: 503.
+	look answer
 
 	mu      sync.Mutex
 	got     []string
@@ -65,6 +67,15 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	n := len(s.got)
+	if asked := describe(r.URL.Query()); asked == "list - limit=1" && (n >= len(s.steps) || s.steps[n].want != asked) {
+		s.mu.Unlock()
+		w.Header().Set("Content-Type", "application/json")
+		if s.look == nil {
+			s.look = refusal("503")
+		}
+		s.look(s, w, r)
+		return
+	}
 	s.got = append(s.got, describe(r.URL.Query()))
 	s.at = append(s.at, time.Since(s.start))
 	s.queries = append(s.queries, r.URL.Query())
@@ -333,11 +344,11 @@ type scenario struct {
 	lists   map[ListCause]int64
 	resumes map[ResumeReason]int64
 	check   func(t *testing.T, s *script, stats Stats)
-	// discovery is that of script.
-	discovery answer
-	any       bool // whatever lists and resumes there were
-	getter    bool // the store is a Getter
-	dropper   bool // and a Dropper
+	// discovery and look are those of script.
+	discovery, look answer
+	any             bool // whatever lists and resumes there were
+	getter          bool // the store is a Getter
+	dropper         bool // and a Dropper
 	// others, unless nil, writes to the store before each WriteIf; the store is a ConditionalWriter then.
 	others   func(*mirror)
 	maxFrame int64
@@ -353,7 +364,7 @@ func (sc scenario) play(t *testing.T) {
 }
 
 func (sc scenario) run(t *testing.T, httpOpts client.Options) {
-	s := &script{t: t, steps: sc.steps, discovery: sc.discovery, pipe: faultnet.NewPipe(), start: time.Now(), done: make(chan struct{})}
+	s := &script{t: t, steps: sc.steps, discovery: sc.discovery, look: sc.look, pipe: faultnet.NewPipe(), start: time.Now(), done: make(chan struct{})}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)

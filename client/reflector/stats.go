@@ -26,7 +26,8 @@ const (
 	// ListUnwatched: the server does not allow, or does not have, a watch of the
 	// resource (403, 405, 501), and lists stand for it. So it is if something else than the
 	// server says so five times in a row, or answers with a page, and after a watch that was open if
-	// that has lasted for a minute.
+	// that has lasted for a minute. So it is, too, if each request for a watch has failed for a minute with
+	// another error than 429, and the server answers a list of one object.
 	ListUnwatched ListCause = "unwatched"
 	// ListUnversioned: lists of the server have no resourceVersion, and a watch has ended.
 	ListUnversioned ListCause = "unversioned"
