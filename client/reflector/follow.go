@@ -58,20 +58,21 @@ func arrivedAt(transfer *client.Transfer) time.Time {
 }
 
 // isNews reports whether an event shows that the stream goes on. One of the version that was
-// reached already may be what a server begins each stream with: only a bookmark that does not
-// come at once says something then, and a bookmark without a version only after a while.
+// reached already, or of none to go on from, may be what a server begins each stream with, a stuck one
+// too: a bookmark, or an event without such a version, says something only after a while, and one of the version
+// reached never.
 // After a list without a version nothing does: the watch may have begun later.
 func (r *Reflector[T]) isNews(s *session[T], ev client.WatchEvent[T]) bool {
-	bookmark, version, lasts := ev.Type == apiwatch.Bookmark, versionOf(ev.Object), time.Since(s.opened) >= tooShort
+	version, reached := versionOf(ev.Object), r.LastSyncResourceVersion()
 	switch {
 	case r.unversioned:
 		return false
 	case s.synthetic:
 		return true
-	case bookmark && version == "":
-		return lasts
-	case version == r.LastSyncResourceVersion():
-		return bookmark && (s.events > 1 || lasts)
+	case version == reached && ev.Type != apiwatch.Bookmark:
+		return false
+	case version == "", version == reached, !leadsOn(reached, version):
+		return time.Since(s.opened) >= tooShort
 	default:
 		return true
 	}

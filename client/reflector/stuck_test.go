@@ -150,11 +150,22 @@ func TestWatchesThatFailAtOnce(t *testing.T) {
 func TestLastContact(t *testing.T) {
 	const began = 0
 	begin := step{"list 0", list("5", "a 3")}
+	scenario{name: "an event without a version after a while", opts: Options{PagedList: true},
+		steps: []step{begin, {"watch 5", events("", after(20*time.Second, events("MODIFIED a -", after(time.Second, cut(0)))))}, {"watch 5", hold}},
+		store: "a:", version: "5", any: true, check: contactAt(20_000)}.play(t)
 	for _, sc := range []scenario{
 		{name: "an opened watch teaches nothing at first", opts: Options{PagedList: true},
 			steps: []step{begin, {"watch 5", events("", after(20*time.Second, cut(0)))}, {"watch 5", hold}}, check: contactAt(began)},
 		{name: "streams that begin with what was there", opts: Options{PagedList: true},
 			steps: []step{begin, {"watch 5", events("BOOKMARK 5", cut(0))}, {"watch 5", events("BOOKMARK 5", cut(0))}, {"watch 5", hold}}, check: contactAt(began)},
+		{name: "streams that begin with it twice", opts: Options{PagedList: true},
+			steps: join([]step{begin}, times(5, step{"watch 5", events("BOOKMARK 5,BOOKMARK 5,ERROR 500", end)}), []step{{"list -", list("5", "a 3")}, {"watch 5", hold}}), check: contactAt(began)},
+		{name: "streams that begin with an old event and a bookmark", opts: Options{PagedList: true},
+			steps: join([]step{begin}, times(2, step{"watch 5", events("MODIFIED a 2,BOOKMARK 5,GARBAGE", end)}), []step{{"list 5 NotOlderThan", list("5", "a 3")}, {"watch 5", hold}}), check: contactAt(began)},
+		{name: "streams that begin with an event without a version", opts: Options{PagedList: true},
+			steps: join([]step{begin}, times(2, step{"watch 5", events("MODIFIED a -,GARBAGE", end)}), []step{{"list 5 NotOlderThan", list("5", "a 3")}, {"watch 5", hold}}), check: contactAt(began)},
+		{name: "streams that begin with an event of another kind of version", opts: Options{PagedList: true},
+			steps: join([]step{begin}, times(2, step{"watch 5", events("MODIFIED a x,GARBAGE", end)}), []step{{"list 5 NotOlderThan", list("5", "a 3")}, {"watch 5", hold}}), check: contactAt(began)},
 		{name: "a watch that was quiet for long enough", opts: Options{PagedList: true},
 			steps: []step{begin, {"watch 5", events("", after(20*time.Second, end))}, {"watch 5", events("", after(40*time.Second, end))}, {"watch 5", hold}}, check: contactAt(20_100)},
 		{name: "silence", opts: Options{PagedList: true},
