@@ -285,6 +285,9 @@ func (r *consistencyChecker[T]) digest(ctx context.Context, visit func(key, vers
 		if panicked := contain.Call("ConsistencyCheckOptions.List", func() { page, err = r.opts.List(ctx, opts) }); panicked != nil {
 			err = panicked
 		}
+		if err == nil && page == nil {
+			err = errors.New("ConsistencyCheckOptions.List has returned nil")
+		}
 		if err != nil {
 			return d, fmt.Errorf("list of metadata: %w", err)
 		}
@@ -379,6 +382,9 @@ func (r *consistencyChecker[T]) correctOne(ctx context.Context, key, version str
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
+	if err == nil {
+		err = checkAnswer(obj, namespace, name)
+	}
 	if err != nil {
 		return false, fmt.Errorf("get %s: %w", key, err)
 	}
@@ -399,6 +405,17 @@ func (r *consistencyChecker[T]) correctOne(ctx context.Context, key, version str
 		})
 	}
 	return done, err
+}
+
+// checkAnswer refuses what cannot be the object that was asked for.
+func checkAnswer[T client.Object](obj T, namespace, name string) error {
+	switch {
+	case isNil(obj):
+		return errors.New("ConsistencyCheckOptions.Get has returned nil")
+	case obj.GetNamespace() != namespace || obj.GetName() != name:
+		return fmt.Errorf("the answer is %q in namespace %q", obj.GetName(), obj.GetNamespace())
+	}
+	return nil
 }
 
 func (r *consistencyChecker[T]) count(f func(*ConsistencyCheckStats)) {

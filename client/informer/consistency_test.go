@@ -146,6 +146,22 @@ func TestRepairIsAbandonedWhenItsFunctionsPanic(t *testing.T) {
 		"Get": func(_ *script, o *ConsistencyCheckOptions[*corev1.Pod]) {
 			o.Get = func(context.Context, string, string) (*corev1.Pod, error) { panic("no") }
 		},
+		"List, returning nil": func(_ *script, o *ConsistencyCheckOptions[*corev1.Pod]) {
+			o.List = func(context.Context, metav1.ListOptions) (*client.List[*metav1.PartialObjectMetadata], error) {
+				return nil, nil
+			}
+		},
+		"Get, returning nil": func(_ *script, o *ConsistencyCheckOptions[*corev1.Pod]) {
+			o.Get = func(context.Context, string, string) (*corev1.Pod, error) { return nil, nil }
+		},
+		"Get, returning another object": func(s *script, o *ConsistencyCheckOptions[*corev1.Pod]) {
+			o.Get = func(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
+				pod, err := s.get(ctx, namespace, name)
+				pod = pod.DeepCopy()
+				pod.Name = "other"
+				return pod, err
+			}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			repairing(t, change, func(_ *script, i *SharedInformer[*corev1.Pod], _ *record) {
@@ -153,6 +169,9 @@ func TestRepairIsAbandonedWhenItsFunctionsPanic(t *testing.T) {
 				time.Sleep(90 * time.Minute)
 				if s := i.Stats().ConsistencyCheck; s.Rounds != 0 || s.Abandoned != 1 {
 					t.Errorf("%+v", s)
+				}
+				if _, there := i.Lister().Get("ns", "other"); there {
+					t.Error("the cache has an object that nobody asked for")
 				}
 			})
 		})
