@@ -22,9 +22,12 @@ func (r *Reflector[T]) onlyLists(ctx context.Context, s *session[T], err error, 
 	if !r.hindered.again(watched) {
 		return false
 	}
-	ctx, release := r.limited(ctx)
-	defer release()
-	_, err = r.source.List(ctx, metav1.ListOptions{Limit: 1})
+	// A server that hangs must not be waited for twice as long each time.
+	ctx, cancel := context.WithTimeoutCause(ctx, min(r.opts.OpenTimeout, r.opts.ListTimeout), errUnopened)
+	defer cancel()
+	if _, err = r.source.List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
+		r.hindered = watchRefusals{} // it is asked again after another minute
+	}
 	return err == nil
 }
 

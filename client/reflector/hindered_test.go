@@ -1,6 +1,7 @@
 package reflector
 
 import (
+	"net/http"
 	"testing"
 	"time"
 )
@@ -31,6 +32,16 @@ func TestListingWhatIsHinderedFromWatching(t *testing.T) {
 		scenario{name: name + ", and no list either", opts: Options{PagedList: true, OpenTimeout: 15 * time.Second, GoneAfter: -1}, any: true,
 			steps: join([]step{begin}, times(2*n, bad), []step{{"watch 5", hold}}), store: "a:3", version: "5"}.play(t)
 	}
+	hung := 0
+	scenario{name: "a server that hangs is asked once a minute", opts: Options{PagedList: true, OpenTimeout: 15 * time.Second}, any: true,
+		look:  func(s *script, w http.ResponseWriter, r *http.Request) { hung++; <-r.Context().Done() },
+		steps: join([]step{begin}, times(14, step{"watch 5", hold}), []step{{"watch 5", events("ADDED b 6", hold)}}), store: "a:3 b:6", version: "6",
+		check: func(t *testing.T, s *script, _ Stats) {
+			if last := s.at[len(s.at)-1]; hung != 2 || last > 8*time.Minute {
+				t.Errorf("asked %d times for a list in %v", hung, last)
+			}
+			hung = 0
+		}}.play(t)
 	scenario{name: "429", opts: Options{PagedList: true}, any: true, look: one,
 		steps: join([]step{begin}, times(2*failures, step{"watch 5", refusal("429")}), []step{{"watch 5", hold}}), store: "a:3", version: "5"}.play(t)
 	scenario{name: "by polling", opts: Options{PollTimeout: 10 * time.Second}, any: true, look: one,
