@@ -208,6 +208,11 @@ func (c *conn) readPreface() error {
 	if err := c.frame(head); err != nil {
 		return err
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.out.ended {
+		return nil // the server has said all that it will: the reader's deadline is writeAll's
+	}
 	return c.tls.SetReadDeadline(time.Time{})
 }
 

@@ -2,6 +2,7 @@ package h2
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net/http"
@@ -145,6 +146,26 @@ func TestShutdownWaitsForStreams(t *testing.T) {
 
 // TestShutdownReturnsAtOnce is about Server's own Shutdown, which does not look
 // now and then whether it is done.
+// TestShutdownDuringThePreface: a client that is slow with its preface, and keeps the connection,
+// is waited for no longer than others.
+func TestShutdownDuringThePreface(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := startInMemory(t, readAll)
+		p := f.dial()
+		must(t, p.conn.(*tls.Conn).Handshake())
+		synctest.Wait()
+		began, ended := time.Now(), make(chan error, 1)
+		go func() { ended <- f.server.Shutdown(t.Context()) }()
+		time.Sleep(drainWait + lingerTime/2)
+		_, err := io.WriteString(p.conn, frame.Preface)
+		must(t, err)
+		must(t, p.framer.WriteSettings())
+		if err := <-ended; err != nil || time.Since(began) != drainWait+lingerTime {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+	})
+}
+
 func TestShutdownReturnsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		finish := make(chan struct{})
