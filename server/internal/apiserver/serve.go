@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -51,7 +52,8 @@ const (
 // Serve answers requests on a listener until ctx ends, and then drains: new
 // connections are refused, watches end cleanly, and other requests have
 // ShutdownTimeout to finish before their connections are closed. It returns
-// nil after a drain. tlsConfig nil serves plain HTTP/1.1, for tests and for
+// nil after a drain. If the listener fails, Serve drains as well, and returns why
+// it has failed. tlsConfig nil serves plain HTTP/1.1, for tests and for
 // use behind a proxy; otherwise Serve asks clients for certificates and offers
 // HTTP/2. Serve may be called for several listeners; once one of them drains,
 // the whole server does.
@@ -70,20 +72,27 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener, tlsConfig *tl
 	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
+	var failed error
 	select {
 	case err := <-served:
-		return fmt.Errorf("serve %s: %w", listener.Addr(), err)
+		failed = fmt.Errorf("serve %s: %w", listener.Addr(), err)
 	case <-ctx.Done():
+		_ = listener.Close() // no new connections; an error means that it is closed already
+		<-served             //nolint:errcheck // It reports that; before it has, Shutdown would fail to close the listener again.
 	}
-	// The context has ended, but draining needs time of its own.
-	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.config.ShutdownTimeout)
+	return cmp.Or(failed, s.drain(context.WithoutCancel(ctx), server, shutdownHTTP2))
+}
+
+// drain ends the connections of a server that accepts no more of them.
+func (s *Server) drain(ctx context.Context, server *http.Server, shutdownHTTP2 func(context.Context) error) error {
+	drain, cancel := context.WithTimeout(ctx, s.config.ShutdownTimeout)
 	defer cancel()
-	_ = listener.Close()               // no new connections; an error means that it is closed already
-	<-served                           //nolint:errcheck // It reports that; before it has, Shutdown would fail to close the listener again.
 	server.SetKeepAlivesEnabled(false) // HTTP/1.1 ends with the request under way, however long HTTP/2 takes
 	// Clients get GOAWAY before their watches end. Otherwise they would open the
 	// watches again at once, on the same connection.
-	_ = shutdownHTTP2(ctx) // the context has ended: this does not wait
+	ended, end := context.WithCancel(ctx)
+	end()
+	_ = shutdownHTTP2(ended) // this does not wait
 	s.stopOnce.Do(func() {
 		close(s.stopping)
 		s.streams.Stop()

@@ -370,3 +370,42 @@ func TestServeReportsABrokenListener(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestServeThatFailsEndsItsConnections: clients of a server whose listener has failed learn of it.
+func TestServeThatFailsEndsItsConnections(t *testing.T) {
+	c := newCluster(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	authority, err := pki.LoadOrCreateAuthority(t.TempDir(), time.Now)
+	must(t, err)
+	serving, err := authority.Serving(t.TempDir(), []string{"127.0.0.1"})
+	must(t, err)
+	served := make(chan error, 1)
+	go func() {
+		served <- c.server.Serve(t.Context(), listener, &tls.Config{Certificates: []tls.Certificate{serving.TLS()}})
+	}()
+	http2, http1 := clients(authority.Certificate())
+	var watches []io.ReadCloser
+	for _, client := range []*http.Client{http2, http1} {
+		defer client.CloseIdleConnections()
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+listener.Addr().String()+"/api/v1/pods?watch=1", nil)
+		must(t, err)
+		request.Header.Set("Authorization", "Bearer "+testToken)
+		answer, err := client.Do(request)
+		must(t, err)
+		defer answer.Body.Close()
+		watches = append(watches, answer.Body)
+	}
+	must(t, listener.Close())
+	if err := <-served; !errors.Is(err, net.ErrClosed) {
+		t.Errorf("Serve: %v", err)
+	}
+	for _, watch := range watches {
+		if _, err := io.ReadAll(watch); err != nil {
+			t.Errorf("a watch ends with %v", err)
+		}
+	}
+	if n := c.server.connections.Open(); n != 0 {
+		t.Errorf("%d connections are open", n)
+	}
+}
