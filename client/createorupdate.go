@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/client/internal/deepequal"
 	"github.com/levelwire/levelwire/client/internal/mergepatch"
 )
 
@@ -37,7 +37,7 @@ const (
 // the status, which the server ignores.
 func (r Resource[T]) CreateOrUpdate(ctx context.Context, obj T, mutate func(obj T) error) (T, OperationResult, error) {
 	return r.createOr(ctx, obj, mutate, func(existing, wanted T) (T, OperationResult, error) {
-		if equality.Semantic.DeepEqual(existing, wanted) {
+		if deepequal.Semantic(existing, wanted) {
 			return existing, OperationResultNone, nil
 		}
 		written, err := r.Update(ctx, wanted, metav1.UpdateOptions{})

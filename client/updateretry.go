@@ -6,11 +6,11 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/client/internal/deepcopy"
+	"github.com/levelwire/levelwire/client/internal/deepequal"
 )
 
 // The bounds of the calls that read, change and write again after a conflict.
@@ -50,7 +50,7 @@ func (r Resource[T]) changeWithRetry(ctx context.Context, name string, change fu
 		if err != nil {
 			return none, err
 		}
-		if equality.Semantic.DeepEqual(obj, changed) {
+		if deepequal.Semantic(obj, changed) {
 			return obj, nil
 		}
 		written, err := write(ctx, changed, metav1.UpdateOptions{})

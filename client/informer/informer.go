@@ -5,17 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
-
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/cache"
-	"github.com/levelwire/levelwire/client/internal/contain"
+	"github.com/levelwire/levelwire/client/internal/deepequal"
 	"github.com/levelwire/levelwire/client/reflector"
 	"github.com/levelwire/levelwire/client/scheme"
 )
@@ -409,16 +406,7 @@ func unchanged[T client.Object](old, obj T) bool {
 	if version := obj.GetResourceVersion(); version != "" {
 		return version == old.GetResourceVersion()
 	}
-	return old.GetResourceVersion() == "" && equal(old, obj)
-}
-
-// equal compares as Kubernetes does. Types of the program may have fields for which that has no comparison, and
-// panics: times of Go, addresses and others whose fields are not exported.
-func equal[T client.Object](old, obj T) (same bool) {
-	if contain.Call("equality.Semantic", func() { same = equality.Semantic.DeepEqual(old, obj) }) != nil {
-		return reflect.DeepEqual(old, obj)
-	}
-	return same
+	return old.GetResourceVersion() == "" && deepequal.Semantic(old, obj)
 }
 
 func (i *SharedInformer[T]) distribute(key string, n notification[T]) {
