@@ -28,7 +28,9 @@ var ErrNoIndex = errors.New("no such index")
 type index[T any] struct {
 	name     string
 	valuesOf IndexFunc[T]
-	buckets  map[string]*bucket[T]
+	// ofKey: the values follow from the key, so that a new state of an object has those of the one before.
+	ofKey   bool
+	buckets map[string]*bucket[T]
 }
 
 // bucket holds the objects under one value of one index, side by side.
@@ -78,11 +80,16 @@ func (x *Indexer[T]) AddIndexers(indexers Indexers[T]) error {
 		}
 	}
 	for name, fn := range indexers {
-		ix := &index[T]{name: name, valuesOf: fn, buckets: make(map[string]*bucket[T])}
-		x.index[name] = ix
-		x.order = append(x.order, ix)
+		x.add(&index[T]{name: name, valuesOf: fn})
 	}
 	return x.reindexAll()
+}
+
+// add adds an index without the objects that are there. It needs the write lock.
+func (x *Indexer[T]) add(ix *index[T]) {
+	ix.buckets = make(map[string]*bucket[T])
+	x.index[ix.name] = ix
+	x.order = append(x.order, ix)
 }
 
 // reindexAll returns one of the errors, if there are any.
@@ -102,6 +109,11 @@ func (x *Indexer[T]) reindex(slot uint32) (failed error) {
 	obj, it := x.objs[slot], &x.items[slot]
 	kept := 0 // it.in[:kept] is up to date
 	for _, ix := range x.order {
+		if ix.ofKey && kept < len(it.in) && it.in[kept].bucket.of == ix {
+			it.in[kept].bucket.objs[it.in[kept].at] = obj
+			kept++
+			continue
+		}
 		values, err := ix.call(obj)
 		if err != nil {
 			failed, values = &IndexError{Index: ix.name, Key: it.key, Err: err}, nil

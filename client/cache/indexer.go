@@ -64,6 +64,15 @@ func NewIndexer[T any](keyOf KeyFunc[T], indexers Indexers[T]) *Indexer[T] {
 	return x
 }
 
+// NewNamespaceIndexer returns an empty Indexer of API objects, by MetaNamespaceKey and with the index
+// NamespaceIndex. A change leaves an object in its namespace, which is part of its key: for this index
+// it costs less than for one that is made with MetaNamespaceIndex.
+func NewNamespaceIndexer[T any]() *Indexer[T] {
+	x := NewIndexer[T](nil, nil)
+	x.add(&index[T]{name: NamespaceIndex, valuesOf: MetaNamespaceIndex[T], ofKey: true})
+	return x
+}
+
 // KeyOf returns the key of obj, whether or not it is stored.
 func (x *Indexer[T]) KeyOf(obj T) (string, error) { return x.keyOf(obj) }
 

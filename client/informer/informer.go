@@ -98,7 +98,7 @@ func newInformer[T client.Object](name string, origins []origin[T], opts reflect
 		opts.Logger = slog.Default()
 	}
 	opts.Name = name
-	indexer := cache.NewIndexer(nil, cache.Indexers[T]{cache.NamespaceIndex: cache.MetaNamespaceIndex[T]})
+	indexer := cache.NewNamespaceIndexer[T]()
 	i := &SharedInformer[T]{
 		name: name, log: opts.Logger.With("informer", name), opts: opts,
 		indexer: indexer, resyncEvery: resync,

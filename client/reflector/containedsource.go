@@ -63,10 +63,12 @@ func (c containedSource[T]) Watch(ctx context.Context, opts metav1.ListOptions) 
 type containedStream[T client.Object] struct{ stream Stream[T] }
 
 func (c containedStream[T]) Next() (ev client.WatchEvent[T], err error) {
-	if panicked := contain.Call("the source", func() { ev, err = c.stream.Next() }); panicked != nil {
-		return client.WatchEvent[T]{}, &client.DecodeError{What: "event", Err: panicked}
-	}
-	if err == nil && isNil(ev.Object) {
+	defer func() {
+		if r := recover(); r != nil {
+			ev, err = client.WatchEvent[T]{}, &client.DecodeError{What: "event", Err: contain.Recovered("the source", r)}
+		}
+	}()
+	if ev, err = c.stream.Next(); err == nil && isNil(ev.Object) {
 		err = &client.DecodeError{What: "event", Err: errNothing}
 	}
 	return ev, err

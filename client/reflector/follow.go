@@ -62,16 +62,15 @@ func arrivedAt(transfer *client.Transfer) time.Time {
 // too: a bookmark, or an event without such a version, says something only after a while, and one of the version
 // reached never.
 // After a list without a version nothing does: the watch may have begun later.
-func (r *Reflector[T]) isNews(s *session[T], ev client.WatchEvent[T]) bool {
-	version, reached := versionOf(ev.Object), r.LastSyncResourceVersion()
+func (r *Reflector[T]) isNews(s *session[T], ev client.WatchEvent[T], at position) bool {
 	switch {
 	case r.unversioned:
 		return false
 	case s.synthetic:
 		return true
-	case version == reached && ev.Type != apiwatch.Bookmark:
+	case at.version == at.reached && ev.Type != apiwatch.Bookmark:
 		return false
-	case version == "", version == reached, !leadsOn(reached, version):
+	case at.version == "", at.version == at.reached, !at.leads:
 		return time.Since(s.opened) >= tooShort
 	default:
 		return true
@@ -80,24 +79,25 @@ func (r *Reflector[T]) isNews(s *session[T], ev client.WatchEvent[T]) bool {
 
 // apply writes one event to the store and moves the version.
 func (r *Reflector[T]) apply(s *session[T], ev client.WatchEvent[T]) error {
-	version := versionOf(ev.Object)
+	at := positionOf(versionOf(ev.Object), r.LastSyncResourceVersion())
+	version := at.version
 	r.unknown = 0
-	if ev.Type == apiwatch.Bookmark && older(version, r.LastSyncResourceVersion()) && !older(version, r.followed) {
+	if ev.Type == apiwatch.Bookmark && at.behind && !older(version, r.followed) {
 		r.counts.bookmark() // RequestProgress knew more, from another server
 		r.followed = version
 		r.heard(s)
 		return nil
 	}
-	if !s.synthetic && older(version, r.LastSyncResourceVersion()) {
+	if !s.synthetic && at.behind {
 		if r.opts.Filtered && ev.Type == apiwatch.Added {
 			return r.write(ev) // it has become visible; a bookmark follows
 		}
 		return r.late(s, ev, version)
 	}
-	news := r.isNews(s, ev)
+	news := r.isNews(s, ev, at)
 	if ev.Type == apiwatch.Bookmark {
-		if reached := r.LastSyncResourceVersion(); version != "" && !unset(reached) && isNumber(version) != isNumber(reached) {
-			return &client.DecodeError{What: "event", Err: fmt.Errorf("a bookmark of resourceVersion %.40q follows %.40q", version, reached)}
+		if version != "" && !unset(at.reached) && isNumber(version) != isNumber(at.reached) {
+			return &client.DecodeError{What: "event", Err: fmt.Errorf("a bookmark of resourceVersion %.40q follows %.40q", version, at.reached)}
 		}
 		r.counts.bookmark()
 	} else if err := r.write(ev); err != nil {
@@ -112,7 +112,7 @@ func (r *Reflector[T]) apply(s *session[T], ev client.WatchEvent[T]) error {
 		}
 		s.synthetic = false // changes follow the state, and bookmarks both
 	}
-	if version != "" && !r.unversioned && leadsOn(r.LastSyncResourceVersion(), version) {
+	if version != "" && !r.unversioned && at.leads {
 		r.followed = version
 		r.reached(version)
 	}

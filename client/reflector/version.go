@@ -14,6 +14,21 @@ func older(a, b string) bool {
 	return err == nil && order < 0
 }
 
+// position is where an event stands beside what the store has reached.
+type position struct {
+	version, reached string
+	behind           bool // surely before it
+	leads            bool // a watch may resume from the event's version, see leadsOn
+}
+
+// positionOf compares once for each event: of two numbers one comparison says both.
+func positionOf(version, reached string) position {
+	if order, err := resourceversion.CompareResourceVersion(version, reached); err == nil {
+		return position{version, reached, order < 0, true}
+	}
+	return position{version, reached, false, leadsOn(reached, version)}
+}
+
 // covers reports whether a version is surely not before another.
 func covers(version, other string) bool {
 	return version == other || isNumber(version) && isNumber(other) && !older(version, other)
