@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"unsafe"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -109,5 +110,14 @@ func BenchmarkHandlerQueue(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// TestNotificationsAreSmall: each event is copied into the queue of each handler and out of it. A
+// field that few notifications need lies beside the queue instead.
+func TestNotificationsAreSmall(t *testing.T) {
+	const flags, pointer = unsafe.Sizeof(uint64(0)), unsafe.Sizeof(uintptr(0))
+	if size := unsafe.Sizeof(notification[*corev1.Pod]{}); size > flags+2*pointer {
+		t.Errorf("a notification takes %d bytes", size)
 	}
 }
