@@ -417,6 +417,24 @@ func TestRotatedTokenFile(t *testing.T) {
 	})
 }
 
+// A token beside a token file, as in a pod, is sent until the file can be read.
+func TestTokenBesideUnreadableTokenFile(t *testing.T) {
+	rotationTest(t, func(t *testing.T, s *secureServer, ca *authority, files credentialFiles, opts Options) {
+		token := files.write("token", nil)
+		if err := os.Remove(token); err != nil {
+			t.Fatal(err)
+		}
+		c := s.client(&rest.Config{BearerToken: "zero", BearerTokenFile: token, TLSClientConfig: rest.TLSClientConfig{CAData: ca.pem}}, opts)
+		if got := identity(t, c); got != "zero" {
+			t.Errorf("without the file: %q", got)
+		}
+		files.write("token", []byte("one"))
+		if got := identity(t, c); got != "one" {
+			t.Errorf("with the file: %q", got)
+		}
+	})
+}
+
 // A certificate of an exec plugin is used when the plugin returns it, without an end
 // of the watches on connections that have the one before.
 func TestRotatedExecCertificate(t *testing.T) {

@@ -21,15 +21,16 @@ func UseTokenFile(config *clienttransport.Config) error {
 		return errors.New("username/password or bearer token file may be set, but not both")
 	}
 	source := clienttransport.NewCachedFileTokenSource(config.BearerTokenFile)
-	last := new(atomic.Pointer[string])
-	last.Store(&config.BearerToken)
-	if config.BearerToken == "" {
+	first := config.BearerToken
+	if first == "" {
 		token, err := source.Token()
 		if err != nil {
 			return err
 		}
-		last.Store(&token.AccessToken)
+		first = token.AccessToken
 	}
+	last := new(atomic.Pointer[string])
+	last.Store(&first)
 	config.BearerToken, config.BearerTokenFile = "", ""
 	config.Wrap(func(base http.RoundTripper) http.RoundTripper {
 		return &tokenFileTransport{base: base, source: source, last: last}
