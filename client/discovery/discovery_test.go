@@ -694,3 +694,41 @@ func TestResourcesOfOtherVersions(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
+
+// Whatever a document says twice is asked for and found once. A resource needs a name and a kind, and a
+// version that is only preferred is not served.
+func TestDocumentsThatRepeatThemselves(t *testing.T) {
+	verbs := list{"list"}
+	widget := object{"name": "widgets", "kind": "Widget", "namespaced": true, "verbs": verbs}
+	odd := resources(widget, widget, object{"name": "", "kind": "Nameless", "verbs": verbs}, object{"name": "kindless", "verbs": verbs})
+	version := func(name string) object { return object{"version": name} }
+	group := object{"name": "example.com", "versions": list{version("v1"), version("v1"), version("v2")}, "preferredVersion": version("v3")}
+	found := object{"version": "v1", "resources": append(aggregateResources(odd["resources"].(list), "v1"), object{"resource": "widgets", "responseKind": object{"kind": "Widget"}})}
+	aggregatedGroup := object{"metadata": object{"name": "example.com"}, "versions": list{found, found, object{"version": "v2", "resources": aggregateResources(list{widget}, "v2")}}}
+	const aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+	for name, documents := range map[string]map[string]object{
+		"each version": {"/apis": {"kind": "APIGroupList", "groups": list{group, group}}, "/apis/example.com/v1": odd, "/apis/example.com/v2": resources(widget)},
+		"aggregated":   {"/apis": {"kind": "APIGroupDiscoveryList", "items": list{aggregatedGroup, aggregatedGroup}}},
+	} {
+		s := &server{instead: map[string]answer{"/api": {200, "application/json", `{"kind":"APIVersions","versions":[]}`}}}
+		for path, document := range documents {
+			body, err := json.Marshal(document)
+			if err != nil {
+				t.Fatal(err)
+			}
+			contentType := "application/json"
+			if name == "aggregated" {
+				contentType = aggregated
+			}
+			s.instead[path] = answer{200, contentType, string(body)}
+		}
+		all, err := discovery.Fetch(t.Context(), s.client(t))
+		got := ""
+		for _, r := range all {
+			got += fmt.Sprintf("%s/%s %v ", r.Mapping.Kind.Version, r.Mapping.Resource, r.Preferred)
+		}
+		if asked := s.asked(); err != nil || got != "v1/widgets true v2/widgets false " || asked != 1+len(documents) {
+			t.Errorf("%s: found %s in %d requests, %v", name, got, asked, err)
+		}
+	}
+}

@@ -182,6 +182,7 @@ func fetch(ctx context.Context, c *client.Client, earlier *document) (document, 
 	if len(refused) == len(roots) {
 		return document{}, errors.Join(refused...)
 	}
+	d.resources = withNames(d.resources)
 	markPreferred(d.resources)
 	return d, nil
 }
@@ -358,19 +359,33 @@ func groupVersions(path string, data []byte) ([]schema.GroupVersion, error) {
 		all = append(all, schema.GroupVersion{Version: version})
 	}
 	for _, group := range document.Groups {
-		versions := []string{group.PreferredVersion.Version}
-		for _, v := range group.Versions {
-			if v.Version != group.PreferredVersion.Version {
-				versions = append(versions, v.Version)
-			}
-		}
-		for _, version := range versions {
-			if version != "" {
-				all = append(all, schema.GroupVersion{Group: group.Name, Version: version})
+		for _, preferred := range []bool{true, false} {
+			for _, v := range group.Versions {
+				if v.Version != "" && (v.Version == group.PreferredVersion.Version) == preferred {
+					all = append(all, schema.GroupVersion{Group: group.Name, Version: v.Version})
+				}
 			}
 		}
 	}
-	return all, nil
+	return once(all, func(gv schema.GroupVersion) schema.GroupVersion { return gv }), nil
+}
+
+// once returns the first of all those that have the same key. It changes the slice.
+func once[E any, K comparable](all []E, keyOf func(E) K) []E {
+	seen := map[K]bool{}
+	return slices.DeleteFunc(all, func(e E) bool {
+		key := keyOf(e)
+		repeated := seen[key]
+		seen[key] = true
+		return repeated
+	})
+}
+
+// withNames returns the resources that can be asked for, each once: all but those without a name or kind. It changes
+// the slice.
+func withNames(resources []Resource) []Resource {
+	resources = slices.DeleteFunc(resources, func(r Resource) bool { return r.Mapping.Resource == "" || r.Mapping.Kind.Kind == "" })
+	return once(resources, Resource.GroupVersionResource)
 }
 
 // eachVersion asks for each group version.
