@@ -1,8 +1,10 @@
 package client
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -144,10 +146,27 @@ func (c *Client) connections(config *clienttransport.Config) (*transport.Transpo
 	if dial == nil {
 		dial = c.config.Dial
 	}
+	if dial != nil {
+		dial = c.containedDial(dial)
+	}
 	return transport.New(transport.Config{
 		Config: config, Dial: dial, ReadIdleTimeout: c.opts.ReadIdleTimeout, PingTimeout: c.opts.PingTimeout,
 		ForceHTTP1: c.opts.ForceHTTP1, UnencryptedHTTP2: c.opts.UnencryptedHTTP2, Logger: c.opts.Logger,
 	})
+}
+
+var errDialPanicked = errors.New("the function Dial panicked")
+
+// dialFunc is what opens connections.
+type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
+
+// containedDial makes a panic an error: net/http calls dial on goroutines of its own.
+func (c *Client) containedDial(dial dialFunc) dialFunc {
+	return func(ctx context.Context, network, address string) (conn net.Conn, err error) {
+		err = errDialPanicked
+		c.contain("Dial", func() { conn, err = dial(ctx, network, address) })
+		return conn, err
+	}
 }
 
 // Stats returns what the client did so far.

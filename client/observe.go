@@ -73,8 +73,9 @@ type Stats struct {
 	// attempts to read them that failed.
 	CredentialReloads, CredentialReloadErrors int64
 
-	// Panics counts calls of Options.Observer, Options.RateLimiter and of rest.Config's
-	// handlers of warnings that panicked. A request whose rate limiter panics fails; others go on.
+	// Panics counts calls of Options.Observer, Options.RateLimiter, Options.Dial, the round trippers of
+	// Options.WrapTransport, and rest.Config's functions of the same kind and handlers of warnings, that
+	// panicked. A request whose rate limiter, Dial or round tripper panics fails; others go on.
 	Panics int64
 }
 

@@ -169,7 +169,8 @@ func (x *transaction) send(ctx context.Context) (*http.Response, error) {
 	c.counters.requests.Add(1)
 	c.counters.sent.Add(sent)
 	started := time.Now()
-	resp, err := c.http.Do(req)
+	resp, err := (*http.Response)(nil), errTransportPanicked
+	c.contain("the transport", func() { resp, err = c.http.Do(req) }) //nolint:bodyclose // who reads the answer closes it
 	if err == nil {
 		x.info.Code = resp.StatusCode
 		c.warnings.read(ctx, resp.Header, c.contain)
@@ -182,7 +183,10 @@ func (x *transaction) send(ctx context.Context) (*http.Response, error) {
 	return resp, err
 }
 
-// contain calls a function of the program that the request does not depend on.
+// errTransportPanicked is the end of an attempt in which rest.Config.Proxy, or a round tripper of the program, has panicked.
+var errTransportPanicked = errors.New("the transport panicked")
+
+// contain calls a function of the program. A panic is counted.
 func (c *Client) contain(what string, call func()) {
 	c.counters.panics.Call(c.opts.Logger, what, call)
 }

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -66,6 +68,8 @@ func (panicking) AttemptDone(AttemptInfo)                 { panic("attempt") }
 func (panicking) RequestDone(RequestInfo)                 { panic("request") }
 func (panicking) Wait(context.Context) error              { panic("limiter") }
 
+func (panicking) RoundTrip(*http.Request) (*http.Response, error) { panic("round tripper") }
+
 // Functions of the program that panic do not end the process, nor what the request is for.
 func TestFunctionsOfARequestThatPanic(t *testing.T) {
 	var log bytes.Buffer
@@ -88,5 +92,31 @@ func TestFunctionsOfARequestThatPanic(t *testing.T) {
 	client.opts.RateLimiter = nil
 	if err := get(client, t); err != nil {
 		t.Error(err)
+	}
+}
+
+// So do functions that open connections, which are called on goroutines of net/http, and those of the transport.
+func TestFunctionsOfTheTransportThatPanic(t *testing.T) {
+	dial := func(context.Context, string, string) (net.Conn, error) { panic("dial") }
+	wrap := func(http.RoundTripper) http.RoundTripper { return panicking{} }
+	for name, test := range map[string]struct {
+		config rest.Config
+		opts   Options
+		want   error
+	}{
+		"Options.Dial":              {rest.Config{}, Options{Dial: dial}, errDialPanicked},
+		"rest.Config.Dial":          {rest.Config{Dial: dial}, Options{}, errDialPanicked},
+		"rest.Config.Proxy":         {rest.Config{Proxy: func(*http.Request) (*url.URL, error) { panic("proxy") }}, Options{}, errTransportPanicked},
+		"Options.WrapTransport":     {rest.Config{}, Options{WrapTransport: wrap}, errTransportPanicked},
+		"rest.Config.WrapTransport": {rest.Config{WrapTransport: wrap}, Options{}, errTransportPanicked},
+	} {
+		test.config.Host, test.opts.Logger = "http://server", slog.New(slog.DiscardHandler)
+		c, err := New(&test.config, test.opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := get(c, t); !errors.Is(err, test.want) || c.Stats().Panics != 1 {
+			t.Errorf("%s: %v, %d panics", name, err, c.Stats().Panics)
+		}
 	}
 }
