@@ -129,16 +129,22 @@ func (c *Controller) discover(ctx context.Context) error {
 	return err
 }
 
-// note keeps where objects are reached. It returns the version
-// in which each resource is to be watched.
+// note keeps where objects are reached: in the resource that is watched, if a kind has several. It returns
+// the version in which each resource is to be watched.
 func (c *Controller) note(resources []discovery.Resource) (versions map[schema.GroupResource]string) {
 	versions = map[schema.GroupResource]string{}
+	followed := map[schema.GroupKind]bool{}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, r := range resources {
 		resource := r.GroupVersionResource()
-		c.kinds[r.Mapping.Kind.GroupKind()] = kind{resource, r.Mapping.Scope == scheme.Namespaced}
+		of := r.Mapping.Kind.GroupKind()
+		if !collectable(r) && followed[of] {
+			continue
+		}
+		c.kinds[of] = kind{resource, r.Mapping.Scope == scheme.Namespaced}
 		if collectable(r) {
+			followed[of] = true
 			versions[resource.GroupResource()] = resource.Version
 		}
 	}

@@ -152,6 +152,8 @@ func (c *Controller) askFor(ctx context.Context, s sought) (ownerState, error) {
 	switch {
 	case err != nil && !apierrors.IsNotFound(err):
 		return ownerExists, fmt.Errorf("look for owner %s %s: %w", s.ref.Kind, s.name, err)
+	case err == nil && (live.Name != s.name || live.UID == ""): // it says nothing of the owner
+		return ownerExists, fmt.Errorf("look for owner %s %s: the answer is an object %q with uid %q", s.ref.Kind, s.name, live.Name, live.UID)
 	case err != nil || live.UID != s.uid:
 		c.absent.add(s.owner)
 		return ownerGone, nil

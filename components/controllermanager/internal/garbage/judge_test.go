@@ -2,14 +2,22 @@ package garbage
 
 import (
 	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/controller"
+	"github.com/levelwire/levelwire/client/discovery"
+	"github.com/levelwire/levelwire/client/scheme"
 )
 
 // invented returns an object of the graph whose owners do not exist.
@@ -85,5 +93,59 @@ func TestAbsentOwnersOfAnySize(t *testing.T) {
 	}
 	if !a.has(first) {
 		t.Error("it is displaced")
+	}
+}
+
+// TestAnswersThatAreNotTheOwner: an answer that has no uid, or another name than was asked for, does not say that the owner
+// is gone. Nothing is deleted because of it.
+func TestAnswersThatAreNotTheOwner(t *testing.T) {
+	for name, test := range map[string]struct {
+		metadata string
+		deleted  bool
+	}{
+		"no uid":       {`"name":"owner"`, false},
+		"another name": {`"name":"other","uid":"other"`, false},
+		"another uid":  {`"name":"owner","uid":"other"`, true},
+	} {
+		deleted := false
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			deleted = deleted || r.Method == http.MethodDelete
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = fmt.Fprintf(w, `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"namespace":"default",%s}}`, test.metadata)
+		}))
+		cl, err := client.New(&rest.Config{Host: s.URL}, client.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := New(cl, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.kinds[schema.GroupKind{Kind: "ConfigMap"}] = kind{configMaps, true}
+		o := object{resource: configMaps, namespace: "default", name: "o", uid: "o", version: "1",
+			owners: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: "owner"}}}
+		c.graph.put(o)
+		if _, err := c.reconcile(t.Context(), controller.Key{Name: "o"}); (err == nil) != test.deleted || deleted != test.deleted {
+			t.Errorf("%s: deleted %v, %v", name, deleted, err)
+		}
+		cl.CloseIdleConnections()
+		s.Close()
+	}
+}
+
+// TestKindOfTwoResources: an owner is looked for in the resource that is followed, and not in another view of its kind,
+// which may lack it.
+func TestKindOfTwoResources(t *testing.T) {
+	templates, views := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "templates"}, schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "views"}
+	resource := func(gvr schema.GroupVersionResource, verbs ...string) discovery.Resource {
+		return discovery.Resource{Verbs: verbs, Mapping: scheme.Mapping{Kind: gvr.GroupVersion().WithKind("Template"), Resource: gvr.Resource, Scope: scheme.Namespaced}}
+	}
+	followed, view := resource(templates, "get", "list", "watch", "delete"), resource(views, "get")
+	for name, resources := range map[string][]discovery.Resource{"first": {followed, view}, "last": {view, followed}} {
+		c, _ := asked(t, nil)
+		c.note(resources)
+		if k, ok := c.kindOf(metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "Template"}); !ok || k.resource != templates {
+			t.Errorf("%s: %+v", name, k)
+		}
 	}
 }
