@@ -145,8 +145,8 @@ var errGone = errors.New("the namespace has gone")
 // discovery has these verbs: nothing else would let the namespace go.
 func (c *Controller) emptyOf(ctx context.Context, r discovery.Resource, namespace *corev1.Namespace) (before, remaining int, err error) {
 	endpoint := client.Metadata(c.client, r.GroupVersionResource()).Namespace(namespace.Name)
-	for page := (metav1.ListOptions{Limit: pageSize}); ; {
-		list, err := endpoint.List(ctx, page)
+	page := metav1.ListOptions{Limit: pageSize}
+	for list, err := range endpoint.Pages(ctx, page) {
 		if apierrors.IsMethodNotSupported(err) && client.IsStatus(err) { // and no page of a proxy
 			return 0, 0, nil
 		}
@@ -160,9 +160,7 @@ func (c *Controller) emptyOf(ctx context.Context, r discovery.Resource, namespac
 		if err != nil {
 			return before, before, err
 		}
-		if page.Continue = list.Continue; page.Continue == "" {
-			break
-		}
+		page.Continue = list.Continue
 	}
 	if before == 0 {
 		return 0, 0, nil

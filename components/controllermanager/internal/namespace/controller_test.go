@@ -24,6 +24,7 @@ import (
 type widgets struct {
 	names, refuses []string
 	page           bool // and not a Status
+	endless        int  // pages; each leads to itself
 }
 
 func (s *widgets) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -50,13 +51,40 @@ func (s *widgets) RoundTrip(r *http.Request) (*http.Response, error) {
 		for _, n := range s.names {
 			items = append(items, fmt.Sprintf(`{"metadata":{"namespace":"team","name":%q,"resourceVersion":"1"}}`, n))
 		}
-		body = fmt.Sprintf(`{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"5"},"items":[%s]}`, strings.Join(items, ","))
+		token := ""
+		if s.endless > 0 {
+			s.endless, token = s.endless-1, "again"
+		}
+		body = fmt.Sprintf(`{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"5","continue":%q},"items":[%s]}`, token, strings.Join(items, ","))
 	}
 	contentType := "application/json"
 	if code != http.StatusOK && s.page {
 		contentType, body = "text/html", "<html>not allowed</html>"
 	}
 	return &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {contentType}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+}
+
+// emptied has the controller empty the namespace of widgets.
+func (s *widgets) emptied(t *testing.T, namespace *corev1.Namespace) (before, remaining int, err error) {
+	t.Helper()
+	cl, err := client.New(&rest.Config{Host: "http://server"}, client.Options{WrapTransport: func(http.RoundTripper) http.RoundTripper { return s }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Controller{client: cl, api: client.For[*corev1.Namespace](cl), pace: pace.New(1)}
+	kind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
+	return c.emptyOf(t.Context(), discovery.Resource{Mapping: scheme.Mapping{Kind: kind, Resource: "widgets", Scope: scheme.Namespaced},
+		Verbs: []string{"list", "delete", "deletecollection"}}, namespace)
+}
+
+// A server whose pages have no end is not asked for ever at once.
+func TestPagesWithoutAnEnd(t *testing.T) {
+	const pages = 100
+	s := &widgets{names: []string{"a", "b"}, endless: pages}
+	_, _, err := s.emptied(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "1"}})
+	if err == nil || s.endless < pages-3 || len(s.names) > 0 {
+		t.Errorf("%d pages were read, the server has %q, %v", pages-s.endless, s.names, err)
+	}
 }
 
 // A resource for which the server does not do what discovery says keeps no namespace, as
@@ -76,15 +104,8 @@ func TestVerbsThatAreOnlyInDiscovery(t *testing.T) {
 		"delete":                      {[]string{"delete"}, 0, false},
 		"delete and deletecollection": {[]string{"delete", "deletecollection"}, 2, true},
 	} {
-		s := &widgets{[]string{"a", "b"}, test.refuses, name == "list, by a proxy"}
-		cl, err := client.New(&rest.Config{Host: "http://server"}, client.Options{WrapTransport: func(http.RoundTripper) http.RoundTripper { return s }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := &Controller{client: cl, api: client.For[*corev1.Namespace](cl), pace: pace.New(1)}
-		kind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
-		r := discovery.Resource{Mapping: scheme.Mapping{Kind: kind, Resource: "widgets", Scope: scheme.Namespaced}, Verbs: []string{"list", "delete", "deletecollection"}}
-		_, remaining, err := c.emptyOf(t.Context(), r, team)
+		s := &widgets{names: []string{"a", "b"}, refuses: test.refuses, page: name == "list, by a proxy"}
+		_, remaining, err := s.emptied(t, team)
 		if remaining != test.remaining || (err != nil) != test.fails {
 			t.Errorf("%s: %d remain, %v", name, remaining, err)
 		}
