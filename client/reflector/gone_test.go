@@ -185,11 +185,11 @@ func TestLogLevels(t *testing.T) {
 			[]string{"DEBUG listed", "DEBUG opening the watch again", "WARN " + failed}, "5"},
 		{"neither streams nor pages", Options{}, []step{{"stream", refusal("403")}, {"list 0", refusal("403")}, {"stream", refusal("403")}, {"list 0", refusal("403")}, {"stream", events("END 5", hold)}},
 			[]string{"INFO asking for pages in place of a streaming list", "WARN " + failed, "DEBUG asking for pages in place of a streaming list", "WARN " + failed, "DEBUG listed"}, "5"},
-		{"not served", Options{}, []step{{"stream", refusal("404")}, {"stream", refusal("404")}, {"stream", refusal("503")}, {"stream", refusal("404")}, {"stream", events("END 5", hold)}},
-			[]string{"WARN " + failed, "DEBUG " + failed, "WARN " + failed, "WARN " + failed, "DEBUG listed"}, "5"},
-		{"gone", Options{GoneAfter: time.Millisecond}, []step{{"stream", refusal("404")}, {"stream", refusal("404")}, {"stream", refusal("404")}, {"stream", events("END 5", hold)}},
-			[]string{"WARN " + failed, "WARN the server does not have the resource; it is asked on until it has", "DEBUG " + failed, "DEBUG " + failed,
-				"DEBUG listed", "INFO the resource is back"}, "5"},
+		{"not served", Options{}, []step{{"stream", refusal("404")}, {"stream", refusal("404")}, {"stream", refusal("503")}, {"list 0", refusal("503")}, {"stream", refusal("404")}, {"stream", events("END 5", hold)}},
+			[]string{"WARN " + failed, "DEBUG " + failed, "INFO asking for pages in place of a streaming list", "WARN " + failed, "WARN " + failed, "DEBUG listed"}, "5"},
+		{"gone", Options{GoneAfter: time.Millisecond}, []step{{"stream", refusal("404")}, {"stream", refusal("404")}, {"stream", refusal("404")}, {"list -", refusal("404")}, {"stream", events("END 5", hold)}},
+			[]string{"WARN " + failed, "WARN the server does not have the resource; it is asked on until it has", "DEBUG " + failed,
+				"INFO asking for pages in place of a streaming list", "DEBUG " + failed, "DEBUG listed", "INFO the resource is back"}, "5"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -134,13 +134,13 @@ func (r *Reflector[T]) fallBackFrom(err *apierrors.StatusError, sent, begun bool
 		return true
 	case notAllowed(err) && sent:
 		return true // lists may be allowed where watches are not
-	case !begun && (code == http.StatusUnauthorized || code == http.StatusTooManyRequests || sent && code == http.StatusNotFound):
+	case !begun && (code == http.StatusUnauthorized || code == http.StatusTooManyRequests):
 		return false // it would be said of lists, too
 	case code == http.StatusServiceUnavailable || code == http.StatusGatewayTimeout:
 		return r.brokenAgain()
 	case code >= http.StatusInternalServerError:
 		return true
-	default: // it says nothing about lists
+	default: // it says nothing about lists, which a server may have without watches (404)
 		return r.brokenAgain()
 	}
 }
