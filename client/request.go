@@ -7,6 +7,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/validation"
@@ -249,9 +250,29 @@ func (r Resource[T]) into(ctx context.Context, q call, into runtime.Object) erro
 	if _, wanted := into.(*metav1.Status); !wanted && enc != codec.EncodingUnknown && codec.KindOf(enc, data) == "Status" {
 		return q.undecodable(r.gvr, errors.New("the answer is a Status"))
 	}
-	if err := codec.DecodeInto(enc, data, into); err != nil {
+	if err := decodeInPlaceOf(into, enc, data); err != nil {
 		return q.undecodable(r.gvr, err)
 	}
+	return nil
+}
+
+// decodeInPlaceOf decodes an object and stores it in into, which a caller may have used before:
+// a decoder alone would keep there what the answer leaves out, and protobuf's adds to lists.
+// What into points to may belong to others, and is not written to.
+func decodeInPlaceOf(into runtime.Object, enc codec.Encoding, data []byte) error {
+	held := reflect.ValueOf(into)
+	if held.Kind() != reflect.Pointer || held.IsNil() {
+		return codec.DecodeInto(enc, data, into)
+	}
+	decoded := reflect.New(held.Type().Elem())
+	obj := decoded.Interface().(runtime.Object)
+	if kind := into.GetObjectKind().GroupVersionKind(); !kind.Empty() { // protobuf does not decode it
+		obj.GetObjectKind().SetGroupVersionKind(kind)
+	}
+	if err := codec.DecodeInto(enc, data, obj); err != nil {
+		return err
+	}
+	held.Elem().Set(decoded.Elem())
 	return nil
 }
 

@@ -22,13 +22,13 @@ type SubResource[T Object] struct {
 // "scale", "binding", "eviction", "token".
 func (r Resource[T]) SubResource(name string) SubResource[T] { return SubResource[T]{r, name} }
 
-// Get reads the subresource of an object into a value of its type.
+// Get reads the subresource of an object into a value of its type, in place of what that held.
 func (s SubResource[T]) Get(ctx context.Context, object string, into runtime.Object, opts metav1.GetOptions) error {
 	return s.parent.into(ctx, call{verb: "get", method: http.MethodGet, name: object, named: true, subresource: s.name, query: &opts}, into)
 }
 
 // Create posts a body. The answer, such as the token of a TokenRequest, is stored in
-// body. An answer that is empty, a Status, or neither JSON nor protobuf is a
+// body, in place of what it held. An answer that is empty, a Status, or neither JSON nor protobuf is a
 // DecodeError, although its HTTP status says that the server, or a proxy before it,
 // accepted the request. A binding and an eviction have no answer but a Status: for
 // these 201 is a success, whatever comes with it, and body stays as it is.
@@ -41,13 +41,13 @@ func (s SubResource[T]) Create(ctx context.Context, object string, body runtime.
 }
 
 // Update replaces the subresource of an object and stores the server's answer
-// in obj.
+// in obj, in place of what it held.
 func (s SubResource[T]) Update(ctx context.Context, object string, obj runtime.Object, opts metav1.UpdateOptions) error {
 	return s.parent.into(ctx, call{verb: "update", method: http.MethodPut, name: object, named: true, subresource: s.name, query: &opts, body: obj}, obj)
 }
 
 // Patch changes the subresource of an object and stores the server's answer in
-// into.
+// into, in place of what it held.
 func (s SubResource[T]) Patch(ctx context.Context, object string, kind types.PatchType, data []byte, into runtime.Object, opts metav1.PatchOptions) error {
 	return s.parent.into(ctx, call{verb: "patch", method: http.MethodPatch, name: object, named: true, subresource: s.name,
 		query: &opts, raw: data, contentType: string(kind)}, into)

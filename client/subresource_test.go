@@ -7,8 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/levelwire/levelwire/client/internal/codec"
+	"github.com/levelwire/levelwire/client/scheme"
 )
 
 // A binding or an eviction has succeeded once the server has created it, whatever it
@@ -53,6 +59,60 @@ func TestSubResourceCreateAnswers(t *testing.T) {
 		if want := map[bool]string{true: "made"}[test.body == token]; body.Name != want {
 			t.Errorf("%s %q: the body's name is %q", test.subresource, test.body, body.Name)
 		}
+	}
+}
+
+// An answer takes the place of what the value held: of a Scale that is read a second time, 0
+// replicas are not in the JSON, and a list would be appended to by protobuf.
+func TestSubResourceAnswersReplaceTheValue(t *testing.T) {
+	const key = "example.com/key"
+	for _, contentType := range []ContentType{JSON, Protobuf} {
+		client, _ := serve(t, Options{ContentType: contentType}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			answer := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Name: "b", Finalizers: []string{key}}}
+			data, media, err := codec.Encode(scheme.Default, answer, contentType == Protobuf)
+			if err != nil {
+				t.Error(err)
+			}
+			w.Header().Set("Content-Type", media)
+			_, _ = w.Write(data)
+		}))
+		scales := For[*appsv1.Deployment](client).Namespace("ns").SubResource("scale")
+		for verb, send := range map[string]func(scale *autoscalingv1.Scale) error{
+			"get": func(scale *autoscalingv1.Scale) error {
+				return scales.Get(t.Context(), "b", scale, metav1.GetOptions{})
+			},
+			"create": func(scale *autoscalingv1.Scale) error {
+				return scales.Create(t.Context(), "b", scale, metav1.CreateOptions{})
+			},
+			"update": func(scale *autoscalingv1.Scale) error {
+				return scales.Update(t.Context(), "b", scale, metav1.UpdateOptions{})
+			},
+			"patch": func(scale *autoscalingv1.Scale) error {
+				return scales.Patch(t.Context(), "b", types.MergePatchType, []byte(`{}`), scale, metav1.PatchOptions{})
+			},
+		} {
+			labels := map[string]string{key: "a"}
+			scale := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: labels, Finalizers: []string{key}}, Spec: autoscalingv1.ScaleSpec{Replicas: 3}}
+			if err := send(scale); err != nil {
+				t.Errorf("%s %s: %v", verb, contentType, err)
+			}
+			if scale.Name != "b" || scale.Spec.Replicas != 0 || len(scale.Labels) != 0 || len(scale.Finalizers) != 1 {
+				t.Errorf("%s %s: got %+v", verb, contentType, scale)
+			}
+		}
+	}
+}
+
+// An answer that is not understood leaves the value as it was.
+func TestSubResourceAnswerThatIsBroken(t *testing.T) {
+	client, _ := serve(t, Options{}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		answerJSON(w, http.StatusOK, `{"metadata":{"name":"b"},"spec":{"replicas":"many"}}`)
+	}))
+	scale := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+	var decode *DecodeError
+	err := For[*appsv1.Deployment](client).Namespace("ns").SubResource("scale").Get(t.Context(), "b", scale, metav1.GetOptions{})
+	if !errors.As(err, &decode) || scale.Name != "a" {
+		t.Errorf("got %+v, %v", scale, err)
 	}
 }
 

@@ -40,3 +40,27 @@ func TestCreateTokenNeedsAToken(t *testing.T) {
 		server.Close()
 	}
 }
+
+// TestCreateTokenKeepsItsSpec: a server that shortens the lifetime must not change that of the
+// program's later requests.
+func TestCreateTokenKeepsItsSpec(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusCreated)
+		_, _ = w.Write([]byte(`{"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1","spec":{"audiences":["b"],"expirationSeconds":600},"status":{"token":"t"}}`))
+	}))
+	defer server.Close()
+	c, err := client.New(&rest.Config{Host: server.URL}, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.CloseIdleConnections()
+	seconds := int64(7200)
+	spec := authenticationv1.TokenRequestSpec{Audiences: []string{"a"}, ExpirationSeconds: &seconds}
+	if _, err := subresource.CreateToken(t.Context(), client.For[*corev1.ServiceAccount](c).Namespace("a"), "default", spec); err != nil {
+		t.Fatal(err)
+	}
+	if seconds != 7200 || spec.Audiences[0] != "a" {
+		t.Errorf("the caller's spec has %d seconds and the audiences %v", seconds, spec.Audiences)
+	}
+}
