@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/validation"
@@ -129,6 +130,9 @@ func (r Resource[T]) path(q call) (string, error) {
 		b.WriteString(q.name)
 	}
 	if q.subresource != "" {
+		if parts := strings.Split(q.subresource, "/"); slices.Contains(parts, ".") || slices.Contains(parts, "..") {
+			return "", fmt.Errorf("subresource %q may not have \".\" or \"..\" in its path", q.subresource)
+		}
 		b.WriteByte('/')
 		b.WriteString(q.subresource)
 	}
@@ -356,11 +360,10 @@ func streamError(src *codec.Source, what string, err error) error {
 // URL without the namespace, or with one too many, is that of nothing. It knows the
 // scope of what is in the scheme; other resources are only checked for names.
 func (r Resource[T]) check(q call) error {
+	if err := r.usable(); err != nil {
+		return err
+	}
 	switch {
-	case r.err != nil:
-		return r.err
-	case r.client == nil:
-		return errors.New("the client is nil: make one with client.New")
 	case q.named && q.name == "":
 		return errors.New("the object's name is empty")
 	case q.creates && r.mapping.Resource != "" && !r.mapping.Unnamed && !hasName(q.body):
@@ -371,6 +374,14 @@ func (r Resource[T]) check(q call) error {
 		return fmt.Errorf("no namespace is given, and %s is namespaced: call Namespace, or set metadata.namespace of objects to write", r.mapping.Kind.Kind)
 	}
 	return nil
+}
+
+// usable returns why the endpoint has no URLs, nil if it has.
+func (r Resource[T]) usable() error {
+	if r.err == nil && r.client == nil {
+		return errors.New("the client is nil: make one with client.New")
+	}
+	return r.err
 }
 
 // needsNamespace returns whether the call is for one namespace: lists and watches may

@@ -64,7 +64,16 @@ func ForResource[T Object](c *Client, gvr schema.GroupVersionResource, newT func
 	if registered, err := c.Scheme().ByType(reflect.TypeFor[T]()); err == nil {
 		kind = gvr.GroupVersion().WithKind(registered.Kind.Kind)
 	}
-	return Resource[T]{client: c, gvr: gvr, mapping: m, writes: c.writeDefaults(), codec: codec.New(kind, codec.FormTyped, newT)}
+	return Resource[T]{client: c, gvr: gvr, mapping: m, err: checkResource(gvr), writes: c.writeDefaults(), codec: codec.New(kind, codec.FormTyped, newT)}
+}
+
+// checkResource returns why a resource has no URL. Without its name, that of its objects in a
+// namespace would be the URL of the namespace.
+func checkResource(gvr schema.GroupVersionResource) error {
+	if gvr.Version == "" || gvr.Resource == "" {
+		return fmt.Errorf("the resource {Group: %q, Version: %q, Resource: %q} has no version or no name", gvr.Group, gvr.Version, gvr.Resource)
+	}
+	return nil
 }
 
 // Dynamic returns the endpoint of any resource, without a Go type for it.
@@ -81,7 +90,7 @@ func DynamicMapping(c *Client, m scheme.Mapping) Resource[*unstructured.Unstruct
 }
 
 func dynamic(c *Client, gvr schema.GroupVersionResource, m scheme.Mapping) Resource[*unstructured.Unstructured] {
-	return Resource[*unstructured.Unstructured]{client: c, gvr: gvr, mapping: m, writes: c.writeDefaults(),
+	return Resource[*unstructured.Unstructured]{client: c, gvr: gvr, mapping: m, err: checkResource(gvr), writes: c.writeDefaults(),
 		codec: codec.New(schema.GroupVersionKind{}, codec.FormUnstructured, func() *unstructured.Unstructured {
 			return &unstructured.Unstructured{}
 		})}
@@ -92,14 +101,15 @@ func dynamic(c *Client, gvr schema.GroupVersionResource, m scheme.Mapping) Resou
 // patch and delete are.
 func Metadata(c *Client, gvr schema.GroupVersionResource) Resource[*metav1.PartialObjectMetadata] {
 	m, _ := c.Scheme().ByResource(gvr)
-	return Resource[*metav1.PartialObjectMetadata]{client: c, gvr: gvr, mapping: m, writes: c.writeDefaults(),
+	return Resource[*metav1.PartialObjectMetadata]{client: c, gvr: gvr, mapping: m, err: checkResource(gvr), writes: c.writeDefaults(),
 		codec: codec.New(schema.GroupVersionKind{}, codec.FormMetadata, func() *metav1.PartialObjectMetadata {
 			return &metav1.PartialObjectMetadata{}
 		})}
 }
 
 // Err returns why the endpoint cannot be used, nil if it can: its Go type is not
-// registered. All methods that send requests return this error.
+// registered, or its resource has no version or no name. All methods that send requests
+// return this error.
 func (r Resource[T]) Err() error { return r.err }
 
 // Mapping returns the kind, resource and scope of the endpoint, as the client's
@@ -124,6 +134,9 @@ func (r Resource[T]) GroupVersionResource() schema.GroupVersionResource { return
 // name, that of the collection. It is for logs and for libraries that make requests
 // of their own.
 func (r Resource[T]) URL(name string, subresources ...string) (*url.URL, error) {
+	if err := r.usable(); err != nil {
+		return nil, err
+	}
 	path, err := r.path(call{name: name, subresource: joinSubresources(subresources)})
 	if err != nil {
 		return nil, err

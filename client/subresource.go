@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 
@@ -19,8 +20,14 @@ type SubResource[T Object] struct {
 }
 
 // SubResource returns a subresource of the objects of an endpoint, by name:
-// "scale", "binding", "eviction", "token".
-func (r Resource[T]) SubResource(name string) SubResource[T] { return SubResource[T]{r, name} }
+// "scale", "binding", "eviction", "token". Without a name, all its methods return an error:
+// they would read and write the object itself.
+func (r Resource[T]) SubResource(name string) SubResource[T] {
+	if name == "" && r.err == nil {
+		r.err = errors.New("the subresource's name is empty")
+	}
+	return SubResource[T]{r, name}
+}
 
 // Get reads the subresource of an object into a value of its type, in place of what that held.
 func (s SubResource[T]) Get(ctx context.Context, object string, into runtime.Object, opts metav1.GetOptions) error {

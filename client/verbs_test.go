@@ -175,6 +175,37 @@ func TestNamesThatWouldPointElsewhere(t *testing.T) {
 			t.Errorf("namespace %q: %v", namespace, err)
 		}
 	}
+	for _, subresource := range []string{"", ".", "..", "../../b", "proxy/../../b"} {
+		if err := pods.Namespace("ns").SubResource(subresource).Get(t.Context(), "a", &corev1.Pod{}, metav1.GetOptions{}); err == nil {
+			t.Errorf("subresource %q: no error", subresource)
+		}
+	}
+	if len(rec.all) > 0 {
+		t.Errorf("requests were sent: %+v", rec.all)
+	}
+}
+
+// Without a resource, the URL of a collection in a namespace is that of the namespace, which a
+// deletion of all objects would delete.
+func TestResourcesWithoutAVersionOrName(t *testing.T) {
+	rec := &recorder{}
+	client, _ := serve(t, Options{}, rec)
+	for _, gvr := range []schema.GroupVersionResource{{}, {Version: "v1"}, {Group: "apps", Resource: "deployments"}} {
+		dynamic, metadata := Dynamic(client, gvr).Namespace("ns"), Metadata(client, gvr).Namespace("ns")
+		typed := ForResource(client, gvr, func() *corev1.Pod { return &corev1.Pod{} }).Namespace("ns")
+		_, url := dynamic.URL("a")
+		for name, err := range map[string]error{
+			"deletecollection": dynamic.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}),
+			"delete":           metadata.Delete(t.Context(), "a", metav1.DeleteOptions{}),
+			"typed":            typed.Delete(t.Context(), "a", metav1.DeleteOptions{}),
+			"url":              url,
+			"err":              DynamicMapping(client, scheme.Mapping{Kind: gvr.GroupVersion().WithKind("A"), Resource: gvr.Resource}).Err(),
+		} {
+			if err == nil || !strings.Contains(err.Error(), "has no version or no name") {
+				t.Errorf("%v, %s: %v", gvr, name, err)
+			}
+		}
+	}
 	if len(rec.all) > 0 {
 		t.Errorf("requests were sent: %+v", rec.all)
 	}
