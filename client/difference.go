@@ -210,6 +210,7 @@ func (d *differenceRefusals) note(scope differenceScope, err error) error {
 		// other paths only.
 	case code == http.StatusNotFound, code == http.StatusMethodNotAllowed, code == http.StatusNotImplemented:
 	case code == http.StatusForbidden, code == http.StatusBadRequest: // Kubernetes forbids paths that it does not know, too
+	case code == http.StatusUnsupportedMediaType, code == http.StatusNotAcceptable: // a proxy may pass JSON only
 	case code == http.StatusUnauthorized, code == http.StatusRequestTimeout, code == http.StatusTooManyRequests,
 		code >= http.StatusInternalServerError:
 		return err

@@ -217,6 +217,8 @@ func TestDifferenceRefusals(t *testing.T) {
 		{"list instead", 409, difference.ReasonListInstead, ErrListInstead, false},
 		{"too large", 413, "", ErrListInstead, false},
 		{"bad", 400, metav1.StatusReasonBadRequest, ErrNoDifference, true},
+		{"no such media type", 415, "", ErrNoDifference, true},
+		{"not acceptable", 406, "", ErrNoDifference, true},
 		{"unauthorized", 401, "", nil, false},
 		{"overloaded", 429, metav1.StatusReasonTooManyRequests, nil, false},
 		{"broken", 500, "", nil, false},
