@@ -35,8 +35,8 @@ type Options struct {
 	// Namespace replaces the context's. It only changes the namespace that is returned:
 	// each endpoint of a client names its own.
 	Namespace string
-	// Impersonate says as whom the requests are made. Default: what the context's
-	// user says.
+	// Impersonate says as whom the requests are made, in place of all that the context's
+	// user says of that. Default: what the context's user says.
 	Impersonate rest.ImpersonationConfig
 
 	kubeconfigFlag *flag.Flag // another package's, whose value replaces File unless it is empty; nil: none
@@ -69,6 +69,9 @@ var inCluster = rest.InClusterConfig
 // client of it; programs call Config to change it, or to make other clients with it. It
 // runs no exec plugin. The error matches ErrNone if there is no configuration anywhere.
 func Config(from Options) (config *rest.Config, namespace string, err error) {
+	if err := checkImpersonation(from.Impersonate); err != nil {
+		return nil, "", err
+	}
 	if from.kubeconfigFlag != nil {
 		from.File = cmp.Or(from.kubeconfigFlag.Value.String(), from.File)
 	}
@@ -82,14 +85,11 @@ func Config(from Options) (config *rest.Config, namespace string, err error) {
 	}
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: from.Context}
 	overrides.Context.Namespace = from.Namespace
-	overrides.AuthInfo.Impersonate = from.Impersonate.UserName
-	overrides.AuthInfo.ImpersonateUID = from.Impersonate.UID
-	overrides.AuthInfo.ImpersonateGroups = from.Impersonate.Groups
-	overrides.AuthInfo.ImpersonateUserExtra = from.Impersonate.Extra
 	loaded := clientcmd.NewNonInteractiveClientConfig(*files, from.Context, overrides, rules)
 	config, err = loaded.ClientConfig()
 	switch {
 	case err == nil:
+		from.impersonate(config)
 		namespace, _, err = loaded.Namespace()
 	case clientcmd.IsEmptyConfig(err) && from.File == "" && from.Context == "":
 		config, namespace, err = fromPod(from, rules)
@@ -104,6 +104,22 @@ func Config(from Options) (config *rest.Config, namespace string, err error) {
 		return nil, "", fmt.Errorf("kubeconfig %s: %w", describe(rules), err)
 	}
 	return config, namespace, nil
+}
+
+// checkImpersonation refuses groups and the like that would be nobody's.
+func checkImpersonation(as rest.ImpersonationConfig) error {
+	if as.UserName == "" && (as.UID != "" || len(as.Groups) > 0 || len(as.Extra) > 0) {
+		return errors.New("Options.Impersonate has no UserName: its UID, Groups and Extra are those of a user")
+	}
+	return nil
+}
+
+// impersonate replaces as whom the requests are made. The overrides of clientcmd would leave the user of the
+// options the groups of the file's.
+func (o Options) impersonate(config *rest.Config) {
+	if o.Impersonate.UserName != "" {
+		config.Impersonate = o.Impersonate
+	}
 }
 
 // check refuses a context, that of the name or else the current one, that names what is not in
@@ -174,9 +190,7 @@ func fromPod(from Options, rules *clientcmd.ClientConfigLoadingRules) (*rest.Con
 	if err != nil {
 		return nil, "", fmt.Errorf("the pod's service account: %w", err)
 	}
-	if from.Impersonate.UserName != "" {
-		config.Impersonate = from.Impersonate
-	}
+	from.impersonate(config)
 	namespace := from.Namespace
 	if namespace == "" {
 		namespace = os.Getenv("POD_NAMESPACE")

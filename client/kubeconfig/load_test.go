@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -127,6 +128,44 @@ func TestMistakesInFiles(t *testing.T) {
 		t.Setenv("KUBECONFIG", test.kubeconfig)
 		if _, _, err := Config(test.from); err == nil || !strings.HasSuffix(err.Error(), test.want) || strings.Contains(err.Error(), "KUBERNETES_MASTER") {
 			t.Errorf("%+v: got %v, want %s", test.from, err, test.want)
+		}
+	}
+}
+
+// Who the program says that it is replaces all of what the context says: a user must not get the
+// groups of another one, and a program that asks for fewer rights must not keep its own.
+func TestImpersonation(t *testing.T) {
+	environment(t)
+	t.Cleanup(func() { inCluster = rest.InClusterConfig })
+	inCluster = func() (*rest.Config, error) { return &rest.Config{Host: "https://pod.example.com"}, nil }
+	path := filepath.Join(t.TempDir(), "config")
+	text := `{"apiVersion":"v1","kind":"Config","current-context":"c","clusters":[{"name":"c","cluster":{"server":"https://c.example.com"}}],
+		"contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],
+		"users":[{"name":"u","user":{"token":"t","as":"root","as-uid":"1","as-groups":["admins"],"as-user-extra":{"k":["v"]}}}]}`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	bob := rest.ImpersonationConfig{UserName: "bob"}
+	asFile := rest.ImpersonationConfig{UserName: "root", UID: "1", Groups: []string{"admins"}, Extra: map[string][]string{"k": {"v"}}}
+	for _, test := range []struct {
+		from Options
+		want rest.ImpersonationConfig
+	}{
+		{Options{File: path}, asFile},
+		{Options{File: path, Impersonate: bob}, bob},
+		{Options{}, rest.ImpersonationConfig{}},
+		{Options{Impersonate: bob}, bob},
+	} {
+		config, _, err := Config(test.from)
+		if err != nil || !reflect.DeepEqual(config.Impersonate, test.want) {
+			t.Errorf("%+v: got %+v, %v", test.from, config, err)
+		}
+	}
+	for _, file := range []string{"", path} {
+		for _, without := range []rest.ImpersonationConfig{{Groups: []string{"readers"}}, {UID: "2"}, {Extra: map[string][]string{"k": {"w"}}}} {
+			if config, _, err := Config(Options{File: file, Impersonate: without}); err == nil || !strings.Contains(err.Error(), "no UserName") {
+				t.Errorf("%q, %+v: got %+v, %v", file, without, config, err)
+			}
 		}
 	}
 }
