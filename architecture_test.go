@@ -120,7 +120,7 @@ var layers = map[string][]string{
 	"client/informer/ondemand":     {"client", "client/scheme", "client/informer"},
 	"client/cached":                {"client", "client/internal/deepcopy", "client/scheme", "client/cache", "client/informer", "internal/..."},
 	"client/metrics":               {"client", "client/controller", "client/events", "client/informer", "client/leader", "client/reflector", "client/webhook", "client/workqueue"},
-	"client/leader":                {"client", "client/internal/contain", "internal/..."},
+	"client/leader":                {"client", "client/internal/contain", "client/internal/ratelimit", "internal/..."},
 	"client/webhook":               {"client", "client/internal/jsonpatch"},
 	"client/health":                {},
 	"client/debug":                 {"client/informer", "internal/..."},

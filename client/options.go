@@ -71,8 +71,8 @@ type Options struct {
 	// Retry says which requests the client repeats before it returns an error.
 	Retry RetryOptions
 
-	// RateLimiter is asked before each attempt of a request other than a watch. Give
-	// the same one to several Clients to limit them together:
+	// RateLimiter is asked before each attempt of a request other than a watch and those of
+	// leader election (package leader). Give the same one to several Clients to limit them together:
 	// rate.NewLimiter(50, 100) lets 50 requests a second pass, and 100 at once.
 	// Default: that of rest.Config, which is its RateLimiter or, if QPS is above 0, one of
 	// the Client's own with its QPS and Burst (10 if that is 0). Without these there is no

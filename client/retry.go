@@ -11,6 +11,7 @@ import (
 	"golang.org/x/time/rate"
 	"k8s.io/client-go/rest"
 
+	"github.com/levelwire/levelwire/client/internal/ratelimit"
 	"github.com/levelwire/levelwire/client/internal/transport"
 )
 
@@ -58,9 +59,10 @@ func rateLimiterOf(cfg *rest.Config) RateLimiter {
 var errLimiterPanicked = errors.New("it panicked")
 
 // throttle waits for the rate limiter. Watches are exempt, as in client-go: a
-// program has few, they last, and one that is late misses nothing but time.
+// program has few, they last, and one that is late misses nothing but time. So are the
+// requests of leader election: a leader that has many others would lose its Lease.
 func (c *Client) throttle(ctx context.Context, q *request) (time.Duration, error) {
-	if c.opts.RateLimiter == nil || q.verb == "watch" {
+	if c.opts.RateLimiter == nil || q.verb == "watch" || ratelimit.IsExempt(ctx) {
 		return 0, nil
 	}
 	started := time.Now()

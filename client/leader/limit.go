@@ -4,13 +4,15 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/levelwire/levelwire/client/internal/ratelimit"
 )
 
 // attempt returns the context of one attempt to read and write the Lease. Without a limit
 // of its own, one request whose answer never comes would use up the time in which another
-// one may succeed.
+// one may succeed. Nor does it wait for its turn among the other requests of the client.
 func (e *Elector) attempt(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("there was no answer within %v", limit))
+	return context.WithTimeoutCause(ratelimit.Exempt(ctx), limit, fmt.Errorf("there was no answer within %v", limit))
 }
 
 // leaderLimit is how long a renewal may take: half of RenewDeadline, as in client-go, and
