@@ -35,7 +35,14 @@ type Change[T client.Object] struct {
 // Resync reports whether nothing has changed: the handler only gets the object
 // again.
 func (c Change[T]) Resync() bool {
-	return c.Kind == Updated && c.Old.GetResourceVersion() == c.Object.GetResourceVersion()
+	switch version := c.Object.GetResourceVersion(); {
+	case c.Kind != Updated:
+		return false
+	case version == "": // the server has none, or a transform drops it
+		return any(c.Old) == any(c.Object)
+	default:
+		return version == c.Old.GetResourceVersion()
+	}
 }
 
 // Predicate reports whether a change matters. It must not change the objects.

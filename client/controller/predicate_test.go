@@ -48,3 +48,28 @@ func TestPredicatesCombine(t *testing.T) {
 		}
 	}
 }
+
+// Servers without resourceVersions have changes, too, and a transform may drop the versions: such
+// a change is no resync.
+func TestResyncsWithoutVersions(t *testing.T) {
+	at := func(version string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version}}
+	}
+	same := at("")
+	for _, c := range []struct {
+		name     string
+		old, now *corev1.ConfigMap
+		want     bool
+	}{
+		{"another version", at("1"), at("2"), false},
+		{"the version once more", at("1"), at("1"), true},
+		{"no versions, another state", at(""), at(""), false},
+		{"no versions, the state once more", same, same, true},
+		{"a version after none", at(""), at("1"), false},
+	} {
+		change := Change[*corev1.ConfigMap]{Kind: Updated, Old: c.old, Object: c.now}
+		if change.Resync() != c.want || NoResync(change) == c.want {
+			t.Errorf("%s: %v", c.name, change.Resync())
+		}
+	}
+}
