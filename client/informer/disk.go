@@ -100,6 +100,8 @@ func (i *SharedInformer[T]) keepOnDisk(opts DiskOptions, resource, selection str
 	switch {
 	case len(i.namespaceWatches) > 1:
 		return errors.New("DiskOptions and ListOptions.Namespaces exclude each other: several watches cannot be resumed from one resourceVersion; use an informer for each namespace")
+	case i.made.selection.Visible:
+		return errors.New("DiskOptions and ListOptions.Visible exclude each other: what is in the file is what its user could see, and the next one may have other rights or groups")
 	case opts.Directory == "":
 		return errors.New("DiskOptions.Directory is empty: name a directory for the cache files")
 	case opts.Identify == nil:

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/rest"
 
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/internal/diskcache"
@@ -365,6 +366,26 @@ func TestDiskOptionsAreChecked(t *testing.T) {
 	}
 	if err := i.KeepOnDisk(DiskOptions{Directory: "x"}); err == nil || !strings.Contains(err.Error(), "Identify") {
 		t.Errorf("no identity: %v", err)
+	}
+}
+
+// What one user may see is not kept for the next one, who may have other rights, or groups: a watch
+// from the version of the file would not take away what this user may not see.
+func TestWhatAUserMaySeeIsNotKeptOnDisk(t *testing.T) {
+	c, err := client.New(&rest.Config{Host: "http://server"}, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	factory := NewFactory(c, Options{Disk: DiskOptions{Directory: t.TempDir()}})
+	if err := For[*corev1.Pod](factory, ListOptions{Visible: true}).Err(); err == nil || !strings.Contains(err.Error(), "Visible exclude each other") {
+		t.Errorf("got %v", err)
+	}
+	if err := For[*corev1.Pod](factory, ListOptions{}).Err(); err != nil {
+		t.Errorf("of all objects: %v", err)
+	}
+	without := For[*corev1.Pod](NewFactory(c, Options{}), ListOptions{Visible: true})
+	if err := without.KeepOnDisk(DiskOptions{Directory: t.TempDir(), Identify: func(context.Context) (string, error) { return "c", nil }}); err == nil {
+		t.Error("by KeepOnDisk: no error")
 	}
 }
 

@@ -31,8 +31,8 @@ type ListOptions struct {
 	Namespaces []string
 	// Visible limits the informer to the namespaces that its user may list and watch, and
 	// follows grants and withdrawals: handlers see objects come and go with the rights to
-	// them. It excludes Namespace and Namespaces, and needs a Levelwire server with
-	// --filtered-lists; see [client.Resource.Visible].
+	// them. It excludes Namespace and Namespaces, cannot be kept on disk, as the next user may be
+	// another one, and needs a Levelwire server with --filtered-lists; see [client.Resource.Visible].
 	Visible bool
 	// LabelSelector and FieldSelector are applied by the server.
 	LabelSelector, FieldSelector string
