@@ -75,7 +75,7 @@ func (i *SharedInformer[T]) await(ctx context.Context, version string, only *nam
 		if i.isIdle() {
 			return i.notStarted(ctx)
 		}
-		return fmt.Errorf("informer %s has not reached resourceVersion %s but %q: %w", i.name, version, i.LastSyncResourceVersion(), context.Cause(ctx))
+		return fmt.Errorf("informer %s has not reached resourceVersion %s but %q%s: %w", i.name, version, i.LastSyncResourceVersion(), i.lastFailure(), context.Cause(ctx))
 	case <-i.done:
 		return i.stoppedErr()
 	}
@@ -123,10 +123,19 @@ func (i *SharedInformer[T]) waitForSync(ctx context.Context) error {
 		if i.isIdle() {
 			return i.notStarted(ctx)
 		}
-		return fmt.Errorf("informer %s has no complete list yet: %w", i.name, context.Cause(ctx))
+		return fmt.Errorf("informer %s has no complete list yet%s: %w", i.name, i.lastFailure(), context.Cause(ctx))
 	case <-i.done:
 		return i.stoppedErr()
 	}
+}
+
+// lastFailure is the text of the reflector's last error for the error of a wait. It is not wrapped: that a list
+// was answered with 404 does not say that the object does not exist for which the caller waits.
+func (i *SharedInformer[T]) lastFailure() string {
+	if err := i.Stats().Reflector.LastError; err != nil {
+		return fmt.Sprintf(" (last error: %v)", err)
+	}
+	return ""
 }
 
 // stoppedErr is ErrStopped, and why the informer has stopped unless its context

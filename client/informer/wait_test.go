@@ -12,6 +12,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"github.com/levelwire/levelwire/client"
@@ -112,6 +115,36 @@ func TestWaitForEndsWithItsContextAndWithTheInformer(t *testing.T) {
 		if err := <-result; !errors.Is(err, ErrStopped) {
 			t.Errorf("stopped: %v", err)
 		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// absent is a server that does not have the resource.
+type absent struct{ *script }
+
+func (absent) List(context.Context, metav1.ListOptions) (*client.List[*corev1.Pod], error) {
+	return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "")
+}
+
+// A wait that ends before there is a list says what the server has answered, and that is no answer about an object.
+func TestWaitsSayWhatTheServerAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := New[*corev1.Pod]("pods", absent{newScript()}, reflector.Options{PagedList: true, GoneAfter: -1})
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		done := make(chan error, 1)
+		go func() { done <- i.Run(ctx) }()
+		limited, cancelLimited := context.WithTimeout(t.Context(), time.Second)
+		defer cancelLimited()
+		for _, version := range []string{"", "2"} {
+			err := i.WaitForResourceVersion(limited, version)
+			if !errors.Is(err, context.DeadlineExceeded) || apierrors.IsNotFound(err) || !strings.Contains(err.Error(), "not found") {
+				t.Errorf("waiting for %q: %v", version, err)
+			}
+		}
+		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
