@@ -14,6 +14,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -68,7 +69,7 @@ func follow[T client.Object](ctx context.Context, r client.Resource[T], name str
 	if name == "" {
 		return errors.New("wait: the object's name is empty")
 	}
-	f := follower[T]{resource: r, name: name, selector: "metadata.name=" + name, done: done}
+	f := follower[T]{resource: r, name: name, selector: fields.OneTermEqualSelector("metadata.name", name).String(), done: done}
 	var err error
 	if f.everywhere, err = isEverywhere(r); err != nil {
 		return fmt.Errorf("wait for %s %q: %w", r.GroupVersionResource().Resource, name, err)

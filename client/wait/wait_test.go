@@ -12,8 +12,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
@@ -183,5 +185,27 @@ func TestAWaitNeedsANamespace(t *testing.T) {
 		if refused := err != nil && strings.Contains(err.Error(), "call Namespace"); refused != test.refused || !refused && err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// Roles and bindings may have names that mean something in a selector.
+func TestNamesThatASelectorHasToEscape(t *testing.T) {
+	const name = "a=b,c"
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		selector, err := fields.ParseSelector(r.URL.Query().Get("fieldSelector"))
+		if err != nil || !selector.Matches(fields.Set{"metadata.name": name}) {
+			t.Errorf("the field selector is %v, %v", selector, err)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(w, `{"metadata":{"resourceVersion":"5"},"items":[{"metadata":{"name":%q}}]}`, name)
+	}))
+	defer server.Close()
+	c, err := client.New(&rest.Config{Host: server.URL}, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.CloseIdleConnections()
+	if _, err := wait.Until(t.Context(), client.For[*rbacv1.ClusterRole](c), name, func(*rbacv1.ClusterRole) bool { return true }); err != nil {
+		t.Error(err)
 	}
 }
