@@ -76,3 +76,40 @@ func TestStartsThatDoNotProgressAreLogged(t *testing.T) {
 		})
 	}
 }
+
+// A source that is added while the controller runs, and delivers nothing, is logged, too: an
+// informer that is made later is easily not started.
+func TestSourcesThatComeLaterAndDoNotProgressAreLogged(t *testing.T) {
+	for name, wanted := range map[string]int{"unstarted": 1, "synced": 0, "removed": 0} {
+		synctest.Test(t, func(t *testing.T) {
+			var text strings.Builder
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			c, err := New(func(context.Context, Key) (Result, error) { return Result{}, nil },
+				Options{Name: "widgets", Logger: slog.New(slog.NewTextHandler(&text, nil))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Add(key)
+			ended := make(chan error, 1)
+			go func() { ended <- c.Run(ctx) }()
+			synctest.Wait()
+			switch name {
+			case "synced":
+				listed := make(step)
+				close(listed)
+				c.RequireSync("configmaps", listed)
+			case "removed":
+				c.RequireSync("configmaps", never{}).Remove()
+			default:
+				c.RequireSync("configmaps", never{})
+			}
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+			if n := strings.Count(text.String(), "informer=configmaps"); n != wanted {
+				t.Errorf("%s: logged %d times, want %d: %q", name, n, wanted, text.String())
+			}
+		})
+	}
+}

@@ -104,6 +104,10 @@ func (c *TypedController[K]) register(r *Registration) *Registration {
 	case running:
 		c.sources = append(c.sources, r)
 		c.start(r)
+		if isClosed(c.synced) { // before, the start of the controller is logged as a whole
+			over := c.lifetime.Done()
+			c.serving.Go(func() { c.logSlowSource(r, over) })
+		}
 	case stopped:
 		close(r.done)
 	}

@@ -66,12 +66,27 @@ func (c *TypedController[K]) logSlowStart(ctx context.Context) {
 	c.mu.Lock()
 	watching := len(c.sources)
 	c.mu.Unlock()
-	if missing := c.unsynced(); len(missing) > 0 {
+	if missing := c.unsynced(); len(missing) > 0 && !isClosed(c.synced) {
 		c.opts.Logger.Warn("the controller waits for informers that have no complete list: if they were not started, set RunOptions.Factory, or call factory.Start",
 			"informers", names(missing), "waited", slowStart)
 	} else if stats := c.queue.Stats(); watching == 0 && stats.Adds == 0 {
 		// No warning: a program may add all keys itself, and have none yet.
 		c.opts.Logger.Info("the controller watches nothing, and no key was added: call controller.For, Owns or Watch, unless the program calls Add")
+	}
+}
+
+// logSlowSource logs, once, that a source which was added while the workers run delivers
+// nothing yet: its informer may have been made after the last call of factory.Start.
+func (c *TypedController[K]) logSlowSource(r *Registration, over <-chan struct{}) {
+	timer := time.NewTimer(slowStart)
+	defer timer.Stop()
+	select {
+	case <-over:
+	case <-r.removed:
+	case <-r.synced:
+	case <-timer.C:
+		c.opts.Logger.Warn("an informer that was added while the controller runs has no complete list: if it was not started, call factory.Start again",
+			"informer", r.name, "waited", slowStart)
 	}
 }
 
