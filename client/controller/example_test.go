@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/controller"
@@ -85,6 +86,32 @@ func ExampleInCluster() {
 		opts.Factories = append(opts.Factories, factory)
 	}
 	if err := controller.Run(ctx, opts, c); err != nil {
+		log.Println(err)
+	}
+}
+
+// Deployments whose spec or labels change, unless others look after them. Within And, Or
+// and Not one predicate says the type, and Go infers the rest.
+func ExampleOr() {
+	cl, err := client.FromKubeconfig("admin.kubeconfig", client.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	factory := informer.NewFactory(cl, informer.Options{})
+	deployments := informer.For[*appsv1.Deployment](factory, informer.ListOptions{})
+	reconcile := func(context.Context, controller.Key) (controller.Result, error) { return controller.Result{}, nil }
+	c, err := controller.New(reconcile, controller.Options{Name: "web"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	others := labels.SelectorFromSet(labels.Set{"managed-by": "others"})
+	controller.For(c, deployments, // several: all of them must pass
+		controller.Or(controller.GenerationChanged[*appsv1.Deployment], controller.LabelsChanged),
+		controller.Not(controller.HasLabels[*appsv1.Deployment](others)),
+		func(change controller.Change[*appsv1.Deployment]) bool {
+			return change.Object.Namespace != "kube-system"
+		})
+	if err := controller.Run(context.Background(), controller.RunOptions{Factory: factory}, c); err != nil {
 		log.Println(err)
 	}
 }

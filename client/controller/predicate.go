@@ -48,6 +48,14 @@ func (c Change[T]) Resync() bool {
 // Predicate reports whether a change matters. It must not change the objects.
 // [And], [Or] and [Not] combine predicates; a function that is given several
 // wants all of them.
+//
+// Alone, a predicate takes its type from the informer. Go does not look so far into a call
+// of And, Or, Not, HasLabels or InNamespaces ("cannot infer T"), so there the type
+// is written once:
+//
+//	controller.For(c, widgets, controller.GenerationChanged)
+//	controller.For(c, widgets, controller.Or(controller.GenerationChanged[*Widget], controller.LabelsChanged))
+//	controller.For(c, widgets, controller.InNamespaces[*Widget]("shop"))
 type Predicate[T client.Object] func(change Change[T]) bool
 
 // GenerationChanged leaves out updates of metadata and status: the server
