@@ -38,8 +38,9 @@ const (
 //
 // The error of the first request is returned. When the connection is cut later,
 // or the server fails, Until asks again after a jittered, growing delay, until ctx
-// ends; the error then holds the last one of the server. Answers that another
-// request would get, too, are returned at once: 400, 401, 403, 404 and 405.
+// ends; the error then holds the last one of the server, and says how the object was last
+// seen. Answers that another request would get, too, are returned at once: 400, 401, 403,
+// 404 and 405.
 func Until[T client.Object](ctx context.Context, r client.Resource[T], name string, condition func(obj T) bool) (T, error) {
 	var found T
 	if condition == nil {
@@ -83,7 +84,7 @@ func follow[T client.Object](ctx context.Context, r client.Resource[T], name str
 		case ended:
 			return nil
 		case ctx.Err() != nil:
-			return fmt.Errorf("wait for %s %q: %w", r.GroupVersionResource().Resource, name, errors.Join(context.Cause(ctx), f.last))
+			return fmt.Errorf("wait for %s %q%s: %w", r.GroupVersionResource().Resource, name, f.seen, errors.Join(context.Cause(ctx), f.last))
 		case err != nil && (!f.begun || isFinal(err)):
 			return fmt.Errorf("wait for %s %q: %w", r.GroupVersionResource().Resource, name, err)
 		case err != nil:
@@ -129,9 +130,30 @@ type follower[T client.Object] struct {
 	done     func(obj T, exists bool) bool
 	// everywhere: the endpoint has no namespace, so no object may have one.
 	everywhere bool
-	begun      bool  // the server has answered once
-	progress   bool  // events came since the last delay
-	last       error // of the server
+	begun      bool   // the server has answered once
+	progress   bool   // events came since the last delay
+	last       error  // of the server
+	seen       string // how the object was last seen, for an error
+}
+
+// show calls done with a state of the object.
+func (f *follower[T]) show(obj T, exists bool) bool {
+	f.seen = describe(obj, exists)
+	return f.done(obj, exists)
+}
+
+// describe says what of an object tells a reader why a wait has not ended.
+func describe(obj client.Object, exists bool) string {
+	switch {
+	case !exists:
+		return ", which does not exist"
+	case obj.GetDeletionTimestamp() == nil:
+		return ", which is at resourceVersion " + obj.GetResourceVersion()
+	case len(obj.GetFinalizers()) == 0:
+		return ", which is being deleted"
+	default:
+		return fmt.Sprintf(", which is being deleted and has finalizers %q", obj.GetFinalizers())
+	}
 }
 
 // once reads the object and watches it until the watch ends. It returns true if
@@ -153,7 +175,7 @@ func (f *follower[T]) once(ctx context.Context) (bool, error) {
 			object, exists = item, true
 		}
 	}
-	if f.done(object, exists) {
+	if f.show(object, exists) {
 		return true, nil
 	}
 	w, err := f.resource.Watch(ctx, metav1.ListOptions{FieldSelector: f.selector, ResourceVersion: list.ResourceVersion})
@@ -172,7 +194,7 @@ func (f *follower[T]) once(ctx context.Context) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if own && f.done(event.Object, event.Type != watch.Deleted) {
+		if own && f.show(event.Object, event.Type != watch.Deleted) {
 			return true, nil
 		}
 	}

@@ -2,6 +2,7 @@ package wait_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -150,6 +151,27 @@ func TestUntilFails(t *testing.T) {
 	})
 	if _, err := wait.Until(ctx, pods, "web", isRunning); err == nil || !strings.Contains(err.Error(), "context deadline exceeded") || !apierrors.IsInternalError(err) {
 		t.Errorf("the context ended: %v", err)
+	}
+}
+
+// A wait that ends with its context says how the object was: the program's user sees
+// nothing else of it.
+func TestAnErrorSaysHowTheObjectWas(t *testing.T) {
+	deleted := strings.Replace(pod("1", 5, corev1.PodRunning), `"uid"`, `"deletionTimestamp":"2026-01-01T00:00:00Z","uid"`, 1)
+	held := strings.Replace(deleted, `"uid"`, `"finalizers":["example.com/disk"],"uid"`, 1)
+	for want, answers := range map[string][]http.HandlerFunc{
+		`wait for pods "web", which does not exist: context deadline exceeded`:                                           {list()},
+		`wait for pods "web", which is at resourceVersion 7: context deadline exceeded`:                                  {list(), events("ADDED", pod("1", 7, corev1.PodPending))},
+		`wait for pods "web", which is being deleted: context deadline exceeded`:                                         {list(deleted)},
+		`wait for pods "web", which is being deleted and has finalizers ["example.com/disk"]: context deadline exceeded`: {list(held)},
+		`wait for pods "web": context deadline exceeded`:                                                                 nil,
+	} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		pods, _ := script(t, append(answers, func(http.ResponseWriter, *http.Request) { cancel(context.DeadlineExceeded) })...)
+		_, err := wait.Until(ctx, pods, "web", func(*corev1.Pod) bool { return false })
+		if err == nil || !errors.Is(err, context.DeadlineExceeded) || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
 	}
 }
 
