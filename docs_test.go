@@ -68,6 +68,26 @@ func TestWhereIsNamesWhatExists(t *testing.T) {
 	}
 }
 
+// TestReadmeShowsAProgramThatCompiles: the first program in Go that a reader copies is
+// an example of package informer, so it builds as it stands.
+func TestReadmeShowsAProgramThatCompiles(t *testing.T) {
+	const path = "client/informer/example_program_test.go"
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	example, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(readme), "```go\n")
+	shown, _, _ := strings.Cut(rest, "```\n")
+	want := strings.NewReplacer("package informer_test", "package main", "func Example_program()", "func main()").Replace(string(example))
+	if shown != want {
+		t.Errorf("README.md does not begin with the program of %s; with package main and func main it is\n%s", path, want)
+	}
+}
+
 // TestMembersOfRestConfigAreDocumented: a program that sets a member of client-go's
 // configuration finds what the client does with it, of one that comes with a new version, too.
 func TestMembersOfRestConfigAreDocumented(t *testing.T) {
