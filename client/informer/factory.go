@@ -112,7 +112,7 @@ type informerKey struct {
 func NewFactory(c *client.Client, opts Options) *Factory {
 	err := opts.Validate()
 	if c == nil {
-		err = errors.New("NewFactory: the client is nil")
+		err = errors.New("NewFactory: the client is nil: was the error of the call that makes it ignored?")
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.Default()
@@ -407,16 +407,23 @@ func (f *Factory) start(ctx context.Context, informers []runnable) {
 // WaitForSync waits, without polling, until every informer that has been
 // started holds a complete list. If ctx ends before, or an informer stops
 // without, the error names those that do not, and why. It does not wait for
-// informers that were not started: without a Start before, it returns nil.
+// informers that were not started, but if there are informers and none was started, by
+// the factory or the program, that is an error: their caches would be read as if they were
+// complete.
 func (f *Factory) WaitForSync(ctx context.Context) error {
 	f.mu.Lock()
 	var waiting []Informer
+	running := len(f.order) == 0 // there is nothing to start
 	for _, i := range f.order {
+		running = running || i.hasStarted()
 		if f.started[i] != nil {
 			waiting = append(waiting, i)
 		}
 	}
 	f.mu.Unlock()
+	if len(waiting) == 0 && !running {
+		return errNotStarted
+	}
 	for _, i := range waiting {
 		if i.Err() != nil && !isSynced(i) {
 			return stoppedEarly(i) // whatever those before it wait for
@@ -438,6 +445,9 @@ func (f *Factory) WaitForSync(ctx context.Context) error {
 	}
 	return nil
 }
+
+// errNotStarted is the error of a factory whose Start was forgotten.
+var errNotStarted = errors.New("none of the informers was started: call Factory.Start")
 
 func stoppedEarly(i Informer) error {
 	if err := i.Err(); err != nil {

@@ -137,7 +137,7 @@ func (f *Factory) Healthy(limit time.Duration) error {
 		}
 	}
 	if len(all) == 0 && len(f.order) > 0 {
-		return errors.New("none of the informers was started: call Factory.Start")
+		return errNotStarted
 	}
 	return errors.Join(all...)
 }

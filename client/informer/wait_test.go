@@ -263,6 +263,30 @@ func TestWaitsForUnstartedInformers(t *testing.T) {
 	}
 }
 
+// A program that forgets Start, or the error of the call that makes the client, is told so:
+// it would take empty caches for complete ones.
+func TestWaitForSyncSaysWhatWasForgotten(t *testing.T) {
+	c, err := client.New(&rest.Config{Host: "http://127.0.0.1:1"}, client.Options{})
+	must(t, err)
+	f := NewFactory(c, Options{Logger: slog.New(slog.DiscardHandler)})
+	must(t, f.WaitForSync(t.Context())) // informers may all be made on first use
+	own := For[*corev1.Pod](f, ListOptions{})
+	if err := f.WaitForSync(t.Context()); err == nil || !strings.Contains(err.Error(), "call Factory.Start") {
+		t.Errorf("before the start: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	must(t, own.Run(ctx))
+	must(t, f.WaitForSync(t.Context())) // the program runs it itself
+
+	f = NewFactory(nil, Options{Logger: slog.New(slog.DiscardHandler)})
+	For[*corev1.Pod](f, ListOptions{})
+	f.Start(t.Context())
+	if err := f.WaitForSync(t.Context()); err == nil || !strings.Contains(err.Error(), "was the error of the call that makes it ignored?") {
+		t.Errorf("without a client: %v", err)
+	}
+}
+
 // An informer that has no list yet says what the server or the network answered last.
 func TestHealthySaysWhy(t *testing.T) {
 	c, err := client.New(&rest.Config{Host: "http://127.0.0.1:1"}, client.Options{})
