@@ -37,6 +37,15 @@ func (m Mapping) GroupVersionResource() schema.GroupVersionResource {
 	return m.Kind.GroupVersion().WithResource(m.Resource)
 }
 
+// describe names everything in which two mappings may differ.
+func (m Mapping) describe() string {
+	text := describe(m.Kind) + ", resource " + m.Resource + ", scope " + string(m.Scope)
+	if m.Unnamed {
+		text += ", unnamed"
+	}
+	return text
+}
+
 // pluralOf returns the plural of a kind as CustomResourceDefinitions and the API
 // of Kubernetes have it: gateways, meshes. apimachinery's guess knows of nouns in -s and -y only,
 // and makes gatewaies of a Gateway.

@@ -92,8 +92,7 @@ func (s *Scheme) add(typ reflect.Type, m Mapping) error {
 		if known == m {
 			return nil
 		}
-		return fmt.Errorf("register %v as %s: it is registered as %s, resource %s, scope %s",
-			typ, describe(m.Kind), describe(known.Kind), known.Resource, known.Scope)
+		return fmt.Errorf("register %v as %s: it is registered as %s", typ, m.describe(), known.describe())
 	}
 	if _, ok := s.kinds[m.Kind]; ok {
 		return fmt.Errorf("register %v as %s: another Go type is registered for this kind", typ, describe(m.Kind))

@@ -170,7 +170,7 @@ func TestRegisterRefuses(t *testing.T) {
 	}
 	other := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gadget"}
 	for want, err := range map[string]error{
-		"registered as":              scheme.Register[*widget](s, scheme.Mapping{Kind: widgetKind, Scope: scheme.Namespaced}),
+		"scope Namespaced: it is registered as example.com/v1 Widget, resource widgets, scope Cluster": scheme.Register[*widget](s, scheme.Mapping{Kind: widgetKind, Scope: scheme.Namespaced}),
 		"another Go type":            scheme.Register[*gadget](s, scheme.Mapping{Kind: widgetKind, Scope: scheme.Cluster}),
 		"belongs to":                 scheme.Register[*gadget](s, scheme.Mapping{Kind: other, Resource: "widgets", Scope: scheme.Cluster}),
 		"every scheme knows it as":   scheme.Register[*corev1.Pod](s, scheme.Mapping{Kind: other, Scope: scheme.Namespaced}),
