@@ -226,11 +226,7 @@ func (r *Reflector[T]) relisted(version string) {
 
 // move moves the version. progress.mu is held.
 func (r *Reflector[T]) move(version string) {
-	if version == *r.version.Load() {
-		return
-	}
-	r.version.Store(&version)
-	if r.opts.OnProgress != nil {
+	if r.version.move(version) && r.opts.OnProgress != nil {
 		r.counts.panics.Call(r.opts.Logger, "OnProgress", func() { r.opts.OnProgress(version) })
 	}
 }

@@ -23,7 +23,7 @@ type Reflector[T client.Object] struct {
 	opts    Options
 
 	started atomic.Bool
-	version atomic.Pointer[string] // what LastSyncResourceVersion returns
+	version reachedVersion // what LastSyncResourceVersion returns
 	counts  counts
 
 	progress progress
@@ -100,7 +100,7 @@ func New[T client.Object](source ListerWatcher[T], store Store[T], opts Options)
 		r.source = &poller[T]{ListerWatcher: contained, wait: opts.PollTimeout, grace: opts.OpenTimeout, count: r.counts.poll,
 			quiet: func() { r.counts.contact(time.Now()) }}
 	}
-	r.version.Store(&opts.ResumeFrom)
+	r.version.move(opts.ResumeFrom)
 	r.synced = opts.ResumeFrom != ""
 	r.getter, _ = store.(Getter[T])
 	r.conditional, _ = store.(ConditionalWriter[T])
@@ -302,7 +302,7 @@ func (r *Reflector[T]) logLevel(err error, v verdict, wasGone bool) slog.Level {
 // own versions do, as after the restore of a backup, and a list of its most
 // recent state shows that, and it is "" while the resource is gone (see
 // Options.GoneAfter).
-func (r *Reflector[T]) LastSyncResourceVersion() string { return *r.version.Load() }
+func (r *Reflector[T]) LastSyncResourceVersion() string { return r.version.get() }
 
 // Stats returns what the reflector did so far.
 func (r *Reflector[T]) Stats() Stats { return r.counts.stats() }

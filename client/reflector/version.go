@@ -1,6 +1,8 @@
 package reflector
 
 import (
+	"sync"
+
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/levelwire/levelwire/client"
@@ -57,3 +59,27 @@ func versionOf[T client.Object](obj T) string {
 // unset reports whether a resourceVersion names no state: a watch from it
 // begins with synthetic events.
 func unset(version string) bool { return version == "" || version == "0" }
+
+// reachedVersion is the resourceVersion that the store has reached. It moves with each event, so it is a string
+// under a lock, which is taken last and held for a moment, and not a pointer to one, which would be allocated.
+type reachedVersion struct {
+	mu      sync.Mutex
+	version string
+}
+
+func (v *reachedVersion) get() string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.version
+}
+
+// move returns false if that is the version already.
+func (v *reachedVersion) move(to string) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.version == to {
+		return false
+	}
+	v.version = to
+	return true
+}
