@@ -32,8 +32,7 @@ type listener[T any] struct {
 	initial []T // the cache's objects when the handler was added; delivered before the queue
 	queue   handlerQueue[T]
 	// marks are those of the calls of flush, as they are in the queue; lastMark is the last
-	// of them, if nothing is behind it in the queue. Only the informer's loop and flush push,
-	// both under the informer's lock.
+	// of them, if nothing is behind it in the queue.
 	marks    ring.Ring[chan struct{}]
 	lastMark chan struct{}
 	active   bool // the goroutine runs, or is about to
@@ -76,10 +75,7 @@ func (l *listener[T]) begin(objs []T, mark bool) {
 
 // push queues a notification and never blocks. It returns false when the
 // listener wants no more.
-func (l *listener[T]) push(key string, n notification[T]) bool { return l.pushMarked(key, n, nil) }
-
-// pushMarked is push with the mark of a flush.
-func (l *listener[T]) pushMarked(key string, n notification[T], mark chan struct{}) bool {
+func (l *listener[T]) push(key string, n notification[T]) bool {
 	l.mu.Lock()
 	if l.stopped {
 		l.mu.Unlock()
@@ -92,11 +88,8 @@ func (l *listener[T]) pushMarked(key string, n notification[T], mark chan struct
 		return false
 	}
 	l.counts.Coalesced += int64(merged)
-	if l.lastMark != mark { // rarely: to write a pointer for each event costs more than to compare
-		l.lastMark = mark
-	}
-	if mark != nil {
-		l.marks.Push(mark)
+	if l.lastMark != nil { // rarely: to write a pointer for each event costs more than to compare
+		l.lastMark = nil
 	}
 	start := l.activate()
 	l.mu.Unlock()
@@ -110,14 +103,20 @@ func (l *listener[T]) pushMarked(key string, n notification[T], mark chan struct
 // while nothing is queued behind it, so that there are never more than other notifications.
 func (l *listener[T]) flush() <-chan struct{} {
 	l.mu.Lock()
-	shared := l.lastMark
-	l.mu.Unlock()
-	if shared != nil {
-		return shared
+	if l.stopped || l.lastMark != nil {
+		defer l.mu.Unlock()
+		return l.lastMark
 	}
-	done := make(chan struct{})
-	l.pushMarked("", notification[T]{kind: flushed}, done)
-	return done
+	mark := make(chan struct{})
+	_, _ = l.queue.push("", notification[T]{kind: flushed}) // there is always room for a mark
+	l.marks.Push(mark)
+	l.lastMark = mark
+	start := l.activate()
+	l.mu.Unlock()
+	if start {
+		l.spawn(l.run)
+	}
+	return mark
 }
 
 // activate reports whether the caller has to start the goroutine. It needs
@@ -141,9 +140,9 @@ func (l *listener[T]) run() {
 			l.spawn(l.run)
 		}
 	}()
+	var n notification[T] // one for all calls: to copy it for each costs as much as a quick handler
 	for delivered := false; ; {
-		n, ok := l.next(delivered)
-		if !ok {
+		if !l.next(&n, delivered) {
 			finished = true
 			return
 		}
@@ -155,7 +154,7 @@ func (l *listener[T]) run() {
 			l.reachedMark()
 			delivered = false
 		default:
-			delivered = l.call(n)
+			delivered = l.call(&n)
 		}
 	}
 }
@@ -170,9 +169,9 @@ func (l *listener[T]) reachedMark() {
 	close(mark)
 }
 
-// next counts the call before, and takes the next notification. If it returns
+// next counts the call before, and stores the next notification in n. If it returns
 // false the goroutine has to end.
-func (l *listener[T]) next(delivered bool) (n notification[T], ok bool) {
+func (l *listener[T]) next(n *notification[T], delivered bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if delivered {
@@ -181,22 +180,23 @@ func (l *listener[T]) next(delivered bool) (n notification[T], ok bool) {
 	if l.stopped {
 		l.rest()
 		close(l.ended)
-		return n, false
+		return false
 	}
 	if len(l.initial) > 0 {
-		n = notification[T]{kind: added, obj: l.initial[0], initial: true}
+		*n = notification[T]{kind: added, obj: l.initial[0], initial: true}
 		var none T
 		l.initial[0] = none
 		l.initial = l.initial[1:]
-		return n, true
+		return true
 	}
 	if l.initial != nil {
 		l.initial = nil
 	}
-	if n, ok = l.queue.pop(); !ok {
+	if !l.queue.pop(n) {
 		l.rest()
+		return false
 	}
-	return n, ok
+	return true
 }
 
 // rest is called when the goroutine ends. It needs l.mu. The clock is read
@@ -208,14 +208,14 @@ func (l *listener[T]) rest() {
 
 // call reports whether the handler returned. A panic is contained: other
 // handlers and other objects are not affected.
-func (l *listener[T]) call(n notification[T]) (returned bool) {
+func (l *listener[T]) call(n *notification[T]) (returned bool) {
 	defer func() {
 		if r := recover(); r != nil {
 			l.panicked(r, debug.Stack())
 		}
 	}()
 	if l.calling != nil {
-		l.calling(n)
+		l.calling(*n)
 	}
 	switch n.kind {
 	case added:
@@ -226,7 +226,7 @@ func (l *listener[T]) call(n notification[T]) (returned bool) {
 		l.handler.OnDelete(n.obj, n.finalStateUnknown)
 	}
 	if l.called != nil {
-		l.called(n)
+		l.called(*n)
 	}
 	return true
 }

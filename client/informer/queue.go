@@ -28,12 +28,16 @@ type notification[T any] struct {
 	old, obj          T // old: of updated
 }
 
+// isEvent reports whether it is about a change of an object.
+func (n *notification[T]) isEvent() bool { return !n.resync && !n.kind.isMark() }
+
 // handlerQueue holds the notifications that wait for a handler. It is not safe
 // for concurrent use; its listener locks.
 type handlerQueue[T any] interface {
 	// push returns how many events it merged away, or ErrOverflow.
 	push(key string, n notification[T]) (merged int, err error)
-	pop() (notification[T], bool)
+	// pop stores the next notification in n, or returns false: there is none.
+	pop(n *notification[T]) bool
 	len() int
 }
 
@@ -122,12 +126,12 @@ func (w *waiting[T]) merge(n notification[T]) int {
 
 // pop takes the oldest object's oldest notification. The others of that
 // object keep its place.
-func (q *coalescing[T]) pop() (n notification[T], ok bool) {
+func (q *coalescing[T]) pop(n *notification[T]) bool {
 	if q.order.Len() == 0 {
-		return n, false
+		return false
 	}
 	w := q.order.Front()
-	n = w.queue[0]
+	*n = w.queue[0]
 	copy(w.queue[:], w.queue[1:w.n])
 	w.queue[w.n-1] = notification[T]{}
 	w.n--
@@ -138,7 +142,7 @@ func (q *coalescing[T]) pop() (n notification[T], ok bool) {
 		}
 		q.recycle(w)
 	}
-	return n, true
+	return true
 }
 
 // freeMost bounds the emptied places that are kept.
@@ -157,7 +161,7 @@ func (q *coalescing[T]) recycle(w *waiting[T]) {
 type complete[T any] struct {
 	order   ring.Ring[notification[T]]
 	resyncs resyncs
-	marks   int // in the queue
+	events  int // in the queue
 	limit   int
 }
 
@@ -171,31 +175,30 @@ func (q *complete[T]) len() int { return q.order.Len() }
 
 func (q *complete[T]) push(key string, n notification[T]) (merged int, err error) {
 	switch {
-	case n.resync:
-		if !q.resyncs.push(key) {
-			return 1, nil
+	case n.isEvent():
+		if q.events >= q.limit {
+			return 0, ErrOverflow
 		}
-	case n.kind.isMark():
-		q.marks++
-	case q.order.Len()-q.resyncs.order.Len()-q.marks >= q.limit:
-		return 0, ErrOverflow
+		q.events++
+	case n.resync && !q.resyncs.push(key):
+		return 1, nil
 	}
 	q.order.Push(n)
 	return 0, nil
 }
 
-func (q *complete[T]) pop() (n notification[T], ok bool) {
+func (q *complete[T]) pop(n *notification[T]) bool {
 	if q.order.Len() == 0 {
-		return n, false
+		return false
 	}
-	n = q.order.Pop()
+	*n = q.order.Pop()
 	switch {
+	case n.isEvent():
+		q.events--
 	case n.resync:
 		q.resyncs.pop()
-	case n.kind.isMark():
-		q.marks--
 	}
-	return n, true
+	return true
 }
 
 // push returns false if the key's resync waits already.

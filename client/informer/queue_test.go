@@ -25,8 +25,8 @@ func TestCoalescedCallsAreConsistentAndEndWithTheTruth(t *testing.T) {
 		v := &view{objects: map[string]string{}}
 		ends, deletions := 0, 0
 		deliver := func() bool {
-			n, ok := queue.pop()
-			if !ok {
+			var n notification[*corev1.Pod]
+			if !queue.pop(&n) {
 				return false
 			}
 			switch n.kind {
@@ -101,12 +101,13 @@ func BenchmarkHandlerQueue(b *testing.B) {
 			for n := range pods {
 				pods[n] = versioned(fmt.Sprint(n), n)
 			}
+			var n notification[*corev1.Pod]
 			b.ReportAllocs()
-			for n := 0; b.Loop(); n++ {
-				pod := pods[n%len(pods)]
+			for i := 0; b.Loop(); i++ {
+				pod := pods[i%len(pods)]
 				for _, q := range queues {
 					_, _ = q.push(pod.Name, notification[*corev1.Pod]{kind: updated, old: pod, obj: pod})
-					q.pop()
+					q.pop(&n)
 				}
 			}
 		})
