@@ -476,6 +476,41 @@ func TestRotatedExecCertificate(t *testing.T) {
 	})
 }
 
+// An exec plugin may give a token first and a certificate later, and the other way: new
+// requests are not sent on connections that were made with what came before.
+func TestExecPluginThatChangesFromATokenToACertificate(t *testing.T) {
+	rotationTest(t, func(t *testing.T, s *secureServer, ca *authority, files credentialFiles, opts Options) {
+		credential := func(status map[string]any) {
+			out, err := json.Marshal(map[string]any{"kind": "ExecCredential", "apiVersion": "client.authentication.k8s.io/v1", "status": status})
+			if err != nil {
+				t.Fatal(err)
+			}
+			files.write("credential", out)
+		}
+		credential(map[string]any{"token": "token"})
+		c := s.client(&rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: ca.pem}, ExecProvider: &clientcmdapi.ExecConfig{
+			APIVersion: "client.authentication.k8s.io/v1", Command: "cat", Args: []string{files.path("credential")},
+			InteractiveMode: clientcmdapi.NeverExecInteractiveMode}}, opts)
+		if got := identity(t, c); got != "token" || c.Stats().CredentialReloads != 0 {
+			t.Fatalf("got %s, %d reloads", got, c.Stats().CredentialReloads)
+		}
+		cert, key := ca.issue("certificate")
+		credential(map[string]any{"clientCertificateData": string(cert), "clientKeyData": string(key)})
+		s.refuse("token") // the plugin has to be asked again
+		if got := identity(t, c); got != "certificate" {
+			t.Errorf("after the token was refused: %s", got)
+		}
+		credential(map[string]any{"token": "another"})
+		s.refuse("certificate")
+		if got := identity(t, c); got != "another" {
+			t.Errorf("after the certificate was refused: %s", got)
+		}
+		if got := c.Stats().CredentialReloads; got != 2 {
+			t.Errorf("%d reloads", got)
+		}
+	})
+}
+
 // Many requests at once during a rotation all succeed.
 func TestRotationUnderLoad(t *testing.T) {
 	rotationTest(t, func(t *testing.T, s *secureServer, ca *authority, files credentialFiles, opts Options) {

@@ -43,7 +43,7 @@ type Transport struct {
 	current atomic.Pointer[generation]
 	checked atomic.Int64 // when files were last read, in nanoseconds since started
 
-	plugin atomic.Pointer[tls.Certificate] // the exec plugin's, of the current generation
+	plugin atomic.Pointer[pluginAnswer] // of the current generation; nil: it was not asked yet
 
 	reloads, failures atomic.Int64
 
@@ -57,6 +57,9 @@ type generation struct {
 	creds *credentials
 	http  *http.Transport
 }
+
+// pluginAnswer is what an exec plugin has given.
+type pluginAnswer struct{ cert *tls.Certificate } // nil: none, but a token perhaps
 
 // New reads the files. It opens no connection, and calls no exec plugin.
 func New(config Config) (*Transport, error) {
@@ -179,18 +182,19 @@ func (t *Transport) reload() error {
 	return nil
 }
 
-// checkPlugin replaces credentials if an exec plugin returned another certificate.
-// The plugin keeps its answer until that expires or a request is refused, so this is
+// checkPlugin replaces credentials if an exec plugin returned another certificate, or one
+// where there was none, or none any more: on an old connection the server would see the
+// certificate with which that was made, or none. The plugin keeps its answer until that expires or a request is refused, so this is
 // cheap. Its errors are those of the request that needs the certificate.
 func (t *Transport) checkPlugin() {
 	cert, err := t.source.getCert()
-	if err != nil || cert == nil || t.plugin.Load() == cert {
+	if known := t.plugin.Load(); err != nil || known != nil && known.cert == cert {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	old := t.plugin.Swap(cert)
-	if old == nil || sameCertificate(old, cert) {
+	old := t.plugin.Swap(&pluginAnswer{cert})
+	if old == nil || sameCertificate(old.cert, cert) {
 		return // there is no connection with another certificate
 	}
 	creds, err := t.source.credentials(t.current.Load().creds.files)
