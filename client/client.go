@@ -109,7 +109,7 @@ func (c *Client) connect() error {
 		return err
 	}
 	c.headerChanges = config.BearerTokenFile != "" || c.config.ExecProvider != nil || c.config.AuthProvider != nil
-	if err := transport.UseTokenFile(config); err != nil {
+	if err := transport.UseTokenFile(config, c.opts.Logger); err != nil {
 		return err
 	}
 	var connections http.RoundTripper = c.transport

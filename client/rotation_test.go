@@ -417,6 +417,32 @@ func TestRotatedTokenFile(t *testing.T) {
 	})
 }
 
+// A token file that has more than a token is not sent: the client does not start with it, and
+// goes on with the token from before until the file is mended.
+func TestTokenFileWithMoreThanAToken(t *testing.T) {
+	rotationTest(t, func(t *testing.T, s *secureServer, ca *authority, files credentialFiles, opts Options) {
+		token := files.write("token", []byte("secret\nanother\n"))
+		cfg := &rest.Config{Host: "https://server", BearerTokenFile: token, TLSClientConfig: rest.TLSClientConfig{CAData: ca.pem}}
+		if _, err := New(cfg, opts); err == nil || !strings.Contains(err.Error(), token) || !strings.Contains(err.Error(), `'\n' within the token`) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("at the start: %v", err)
+		}
+		files.write("token", []byte(" one \r\n"))
+		c := s.client(cfg, opts)
+		for _, step := range []struct{ contents, want string }{{" one \r\n", "one"}, {"two\nthree", "one"}, {"four\n", "four"}} {
+			files.write("token", []byte(step.contents))
+			if got := identity(t, c); got != step.want {
+				t.Errorf("with %q: got %q", step.contents, got)
+			}
+			if step.want == "one" {
+				time.Sleep(time.Minute)
+			}
+			if got := identity(t, c); got != step.want {
+				t.Errorf("with %q, a minute later: got %q", step.contents, got)
+			}
+		}
+	})
+}
+
 // A token beside a token file, as in a pod, is sent until the file can be read.
 func TestTokenBesideUnreadableTokenFile(t *testing.T) {
 	rotationTest(t, func(t *testing.T, s *secureServer, ca *authority, files credentialFiles, opts Options) {
