@@ -2,6 +2,7 @@ package controller
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -39,10 +40,20 @@ func (c Change[T]) Resync() bool {
 	case c.Kind != Updated:
 		return false
 	case version == "": // the server has none, or a transform drops it
-		return any(c.Old) == any(c.Object)
+		return isSame(c.Old, c.Object)
 	default:
 		return version == c.Old.GetResourceVersion()
 	}
+}
+
+// isSame reports whether two states are one object. Go cannot compare values that
+// contain maps or slices with ==, and panics: these are the same if all that they
+// contain is.
+func isSame[T client.Object](a, b T) bool {
+	if reflect.ValueOf(a).Comparable() {
+		return any(a) == any(b)
+	}
+	return reflect.DeepEqual(a, b)
 }
 
 // Predicate reports whether a change matters. It must not change the objects.

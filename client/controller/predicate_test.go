@@ -73,3 +73,28 @@ func TestResyncsWithoutVersions(t *testing.T) {
 		}
 	}
 }
+
+// widgetValue is an object that is no pointer, and that Go cannot compare.
+type widgetValue struct {
+	*corev1.ConfigMap
+	counts map[string]int
+}
+
+// A type may be a value with maps, which must not panic.
+func TestResyncsOfValues(t *testing.T) {
+	same := &corev1.ConfigMap{}
+	of := func(count int) widgetValue { return widgetValue{same, map[string]int{"a": count}} }
+	for _, c := range []struct {
+		name     string
+		old, now widgetValue
+		want     bool
+	}{
+		{"the state once more", of(1), of(1), true},
+		{"another state", of(1), of(2), false},
+	} {
+		change := Change[widgetValue]{Kind: Updated, Old: c.old, Object: c.now}
+		if change.Resync() != c.want {
+			t.Errorf("%s: %v", c.name, change.Resync())
+		}
+	}
+}
