@@ -328,6 +328,28 @@ func TestNamesAreThoseOfKubectl(t *testing.T) {
 	}
 }
 
+// The error for a name that no resource has is one line, and proposes those that are called
+// about so, or have the name in another group.
+func TestUnknownNamesSayWhatIsNear(t *testing.T) {
+	s := &server{aggregated: true, widgets: true}
+	m := discovery.NewMapper(s.client(t), discovery.Options{})
+	for name, want := range map[string]string{
+		"deploymets":          "(is it deployments.apps?)",
+		"Deployment.apps.k8s": "(is it deployments.apps?)",
+		"deployments.v2.apps": "(is it deployments.apps?)",
+		"pod.metrix.k8s.io":   "(is it pods, or pods.metrics.k8s.io?)",
+		"nodse":               "(is it nodes?)",
+		"nothing":             "",
+		"":                    "",
+	} {
+		_, err := m.ByName(t.Context(), name)
+		first, _, _ := strings.Cut(fmt.Sprint(err), "; some groups")
+		if want = strings.TrimSpace(fmt.Sprintf("the server serves no resource called %q %s", name, want)); !meta.IsNoMatchError(err) || first != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
 func TestKinds(t *testing.T) {
 	s := &server{aggregated: true}
 	m := discovery.NewMapper(s.client(t), discovery.Options{})

@@ -6,5 +6,5 @@
 // name as kubectl takes them ("deploy", "pods.metrics.k8s.io"). Kinds with a Go type
 // need neither: client.For looks them up in a scheme.
 //
-// Reading order: resource.go, fetch.go, mapper.go, find.go; version.go.
+// Reading order: resource.go, fetch.go, mapper.go, find.go, near.go; version.go.
 package discovery

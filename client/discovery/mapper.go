@@ -96,7 +96,7 @@ func (m *Mapper) ByKind(ctx context.Context, kind schema.GroupKind, versions ...
 			return len(versions) == 0 && mayHave(gv, kind.Group, "") ||
 				slices.ContainsFunc(versions, func(version string) bool { return mayHave(gv, kind.Group, version) })
 		},
-		&meta.NoKindMatchError{GroupKind: kind, SearchedVersions: versions})
+		func([]Resource) error { return &meta.NoKindMatchError{GroupKind: kind, SearchedVersions: versions} })
 }
 
 // ByResource returns a resource by its plural name. The version may be empty: the
@@ -107,7 +107,7 @@ func (m *Mapper) ByResource(ctx context.Context, resource schema.GroupVersionRes
 		func(gv schema.GroupVersion) bool {
 			return mayHave(gv, resource.Group, resource.Version)
 		},
-		&meta.NoResourceMatchError{PartialResource: resource})
+		func([]Resource) error { return &meta.NoResourceMatchError{PartialResource: resource} })
 }
 
 // ByName returns the resource that a user of kubectl means by a name: the plural, the
@@ -115,11 +115,11 @@ func (m *Mapper) ByResource(ctx context.Context, resource schema.GroupVersionRes
 // beginning, or with a version and a group: "po", "deployments.apps", "Ingress.v1.networking.k8s.io".
 // Of several groups, the first in the server's order wins, and full names before short
 // ones. meta.IsNoMatchError says of an error that there is none; it is false if the name
-// has a group that cannot be asked.
+// has a group that cannot be asked. The error names resources that are called about so.
 func (m *Mapper) ByName(ctx context.Context, name string) (Resource, error) {
 	return m.find(ctx, func(all []Resource) (Resource, bool) { return byName(all, name) },
 		func(gv schema.GroupVersion) bool { return namesGroup(name, gv) },
-		&meta.NoResourceMatchError{PartialResource: schema.GroupVersionResource{Resource: name}})
+		func(all []Resource) error { return &unknownName{name, near(all, name)} })
 }
 
 // All returns everything that the server serves, as [Fetch] does, and of what cannot be
@@ -133,8 +133,9 @@ func (m *Mapper) All(ctx context.Context) ([]Resource, error) {
 }
 
 // find looks in what is known, and, if it is not there, in what the server says now. asked
-// returns true for the group versions in which it could be.
-func (m *Mapper) find(ctx context.Context, in func([]Resource) (Resource, bool), asked func(schema.GroupVersion) bool, noMatch error) (Resource, error) {
+// returns true for the group versions in which it could be, and unknown is the error if the server has
+// these resources and not the wanted one.
+func (m *Mapper) find(ctx context.Context, in func([]Resource) (Resource, bool), asked func(schema.GroupVersion) bool, unknown func([]Resource) error) (Resource, error) {
 	m.mu.Lock()
 	before := m.state
 	m.mu.Unlock()
@@ -153,6 +154,7 @@ func (m *Mapper) find(ctx context.Context, in func([]Resource) (Resource, bool),
 	if r, ok := in(s.document.resources); ok {
 		return r, nil
 	}
+	noMatch := unknown(s.document.resources)
 	if failed := s.document.failedOf(asked); failed != nil { // it may be there: noMatch is not wrapped
 		return Resource{}, fmt.Errorf("%s, but its group cannot be asked: %w", noMatch.Error(), failed)
 	}
