@@ -208,6 +208,7 @@ func (d *differenceRefusals) note(scope differenceScope, err error) error {
 	case code == http.StatusNotFound && !apierrors.IsNotFound(err):
 		// A proxy's page says nothing about the server. Perhaps the proxy passes
 		// other paths only.
+	case code < http.StatusMultipleChoices: // so is the page of one that answers every path
 	case code == http.StatusNotFound, code == http.StatusMethodNotAllowed, code == http.StatusNotImplemented:
 	case code == http.StatusForbidden, code == http.StatusBadRequest: // Kubernetes forbids paths that it does not know, too
 	case code == http.StatusUnsupportedMediaType, code == http.StatusNotAcceptable: // a proxy may pass JSON only
