@@ -8,7 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // The error for a resource that the server does not serve says which it is and what to
@@ -77,6 +79,23 @@ func TestPageErrorsNameTheResource(t *testing.T) {
 		for _, err := range For[*corev1.Pod](c).Pages(t.Context(), metav1.ListOptions{Continue: token}) {
 			if err == nil || strings.Count(err.Error(), "list pods: ") != 1 {
 				t.Errorf("continue token %q: got %v", token, err)
+			}
+		}
+	}
+}
+
+// Servers answer 415 for a strategic merge patch of a custom resource. The error says what to
+// send in its place.
+func TestStrategicMergePatchOfACustomResource(t *testing.T) {
+	c, _ := serve(t, Options{}, answerWithCode(http.StatusUnsupportedMediaType, "application/json",
+		`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"UnsupportedMediaType","code":415,"message":"the body of the request was in an unknown format"}`))
+	cactuses := Dynamic(c, schema.GroupVersionResource{Group: "x.org", Version: "v1", Resource: "cactuses"}).Namespace("n")
+	for kind, explained := range map[types.PatchType]bool{types.StrategicMergePatchType: true, types.MergePatchType: false} {
+		_, whole := cactuses.Patch(t.Context(), "c", kind, []byte(`{}`), metav1.PatchOptions{})
+		status := cactuses.SubResource("status").Patch(t.Context(), "c", kind, []byte(`{}`), &unstructured.Unstructured{}, metav1.PatchOptions{})
+		for what, err := range map[string]error{"the object": whole, "the status": status} {
+			if !apierrors.IsUnsupportedMediaType(err) || strings.Contains(err.Error(), "patch cactuses.x.org: the server takes no strategic merge patch of this kind") != explained {
+				t.Errorf("%s of %s: %v", kind, what, err)
 			}
 		}
 	}

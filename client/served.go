@@ -12,6 +12,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/levelwire/levelwire/client/scheme"
 )
@@ -112,8 +113,13 @@ func (c *Client) getJSON(ctx context.Context, path string, into any) error {
 // explain adds to a 404 that does not name the object what may be its reason: the
 // server has no such path. That is so for a resource that it does not serve, and for one
 // that was asked for in the wrong place, which check refuses if the scope is known.
-// Other errors stay as they are.
+// A 415 for a strategic merge patch says what to send in its place. Other errors stay as
+// they are.
 func (r Resource[T]) explain(ctx context.Context, q call, err error) error {
+	if q.contentType == string(types.StrategicMergePatchType) && apierrors.IsUnsupportedMediaType(err) && IsStatus(err) {
+		return fmt.Errorf("%s %s: the server takes no strategic merge patch of this kind, as of no custom resource: use MergePatch, patch.Merge or Apply (%w)",
+			q.verb, r.gvr.GroupResource(), err)
+	}
 	var status apierrors.APIStatus
 	if err == nil || !apierrors.IsNotFound(err) && !isNotFoundPage(err) || !errors.As(err, &status) {
 		return err

@@ -58,8 +58,10 @@ func Merge[T client.Object](old, changed T, opts Options) (Patch, error) {
 
 // StrategicMerge returns the strategic merge patch that turns old into changed.
 // It changes single elements of the lists that have keys, such as containers,
-// volumes and ports. Servers accept it for built-in kinds only; T must be the
-// struct of one, because its tags say what the keys are.
+// volumes and ports. Servers accept it for built-in kinds, and answer 415 for custom
+// resources: use [Merge] for these. An aggregated API server may accept it for its own
+// kinds, so a registered type is not refused here. T must be a struct, because its tags
+// say what the keys are.
 func StrategicMerge[T client.Object](old, changed T, opts Options) (Patch, error) {
 	if t := reflect.TypeFor[T](); t.Kind() != reflect.Pointer || t == reflect.TypeFor[*unstructured.Unstructured]() {
 		return Patch{}, fmt.Errorf("a strategic merge patch needs a struct of the API, whose tags say how lists merge, not %v: use Merge", t)
