@@ -27,7 +27,9 @@ type ListOptions struct {
 	// may not look at all namespaces can look at those that it may. Order and
 	// repetitions do not matter. It excludes Namespace, and cannot be kept on
 	// disk. The functions of Options.Reflector are called from a goroutine for
-	// each. Default: what Namespace says.
+	// each. A list that is empty and not nil is an error: a program may have computed it,
+	// and means none, where all would be watched. For all namespaces leave it nil.
+	// Default: what Namespace says.
 	Namespaces []string
 	// Visible limits the informer to the namespaces that its user may list and watch, and
 	// follows grants and withdrawals: handlers see objects come and go with the rights to
@@ -56,7 +58,7 @@ type ListModifier struct {
 // in returns the options with what the factory says where they say nothing. A
 // resource that is not in namespaces is not limited to the factory's.
 func (o ListOptions) in(f Options, scope scheme.Scope) ListOptions {
-	if len(o.Namespaces) > 0 {
+	if o.Namespaces != nil {
 		o.Namespaces = slices.Clone(o.Namespaces)
 		slices.Sort(o.Namespaces)
 		o.Namespaces = slices.Compact(o.Namespaces)
@@ -80,6 +82,10 @@ func (o ListOptions) isDefaultIn(f Options, scope scheme.Scope) bool {
 	}
 }
 
+// isEmpty reports whether there is a list of namespaces that has none. The informer does not
+// run, and must not be the one of all namespaces.
+func (o ListOptions) isEmpty() bool { return o.Namespaces != nil && len(o.Namespaces) == 0 }
+
 // namespaces are those to list and watch one by one; "" is all at once.
 func (o ListOptions) namespaces() []string {
 	if len(o.Namespaces) > 0 {
@@ -98,11 +104,14 @@ func (o ListOptions) apply(opts *metav1.ListOptions) {
 
 // key is equal for options that select the same.
 func (o ListOptions) key() string {
-	visible := ""
+	special := ""
 	if o.Visible {
-		visible = "visible"
+		special = "visible"
 	}
-	return visible + fmt.Sprintf("%q", append([]string{o.Namespace, o.LabelSelector, o.FieldSelector, o.Modifier.Name}, o.Namespaces...))
+	if o.isEmpty() {
+		special += "none"
+	}
+	return special + fmt.Sprintf("%q", append([]string{o.Namespace, o.LabelSelector, o.FieldSelector, o.Modifier.Name}, o.Namespaces...))
 }
 
 // describe says what is selected; "" for everything.
@@ -110,6 +119,9 @@ func (o ListOptions) describe() string {
 	var limits []string
 	if o.Visible {
 		limits = append(limits, "what the user may see")
+	}
+	if o.isEmpty() {
+		limits = append(limits, "no namespaces")
 	}
 	for _, limit := range []struct{ what, value string }{
 		{"namespace", o.Namespace}, {"namespaces", strings.Join(o.Namespaces, " ")},

@@ -88,6 +88,9 @@ func (o DiskOptions) validate() error {
 
 // validate returns an error that names the option which cannot be used.
 func (o ListOptions) validate(scope scheme.Scope) error {
+	if o.isEmpty() {
+		return errors.New("ListOptions.Namespaces is an empty list: leave it nil for all namespaces, or make no informer if there are none to watch")
+	}
 	if scope == scheme.Cluster && (o.Namespace != "" || len(o.Namespaces) > 0) {
 		return errors.New("ListOptions.Namespace and ListOptions.Namespaces must be empty: the resource is cluster-scoped")
 	}

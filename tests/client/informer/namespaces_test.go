@@ -167,6 +167,7 @@ func TestOptionsThatCannotBeUsedAreNamed(t *testing.T) {
 	}{
 		"ListOptions.Namespaces exclude each other": {list: informer.ListOptions{Namespace: "a", Namespaces: []string{"b"}}},
 		"ListOptions.Namespaces has an empty name":  {list: informer.ListOptions{Namespaces: []string{""}}},
+		"ListOptions.Namespaces is an empty list":   {list: informer.ListOptions{Namespaces: []string{}}},
 		"ListOptions.Namespaces: \"a/b\"":           {list: informer.ListOptions{Namespaces: []string{"a/b"}}},
 		"ListOptions.LabelSelector":                 {list: informer.ListOptions{LabelSelector: "a=b=c"}},
 		"ListOptions.FieldSelector":                 {list: informer.ListOptions{FieldSelector: "a"}},
