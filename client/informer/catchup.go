@@ -22,7 +22,8 @@ const (
 // ErrOtherVersions is the error of CatchUp if the server of the informer's resource
 // says that its most recent state is older than the version. Its versions are then those
 // of another storage, as those of an aggregated API server may be, and nothing compares
-// the two.
+// the two. It is also that of WaitForResourceVersion for a version that is no number, where
+// the server's are.
 var ErrOtherVersions = reflector.ErrOtherVersions
 
 // The errors of CatchUp with which its context ends say what the server last answered. With

@@ -18,8 +18,9 @@ import (
 // ErrStopped, joined with what Err says, when the informer stops. Nothing is asked of the server and
 // nothing polls.
 //
-// Versions are compared as numbers (KEP-5504); one that is no number is waited
-// for literally. The version of a write to an object that is in the informer's
+// Versions are compared as numbers (KEP-5504). Those of a server that has others are waited
+// for literally. Where what the cache has reached is a number, one that is none would be
+// waited for in vain: the error is ErrOtherVersions, at once. The version of a write to an object that is in the informer's
 // selection comes with the event of that write; any other is known to be
 // reached only when a later event or a bookmark says so, which may take about
 // a minute. An informer of several namespaces has reached a version when each
@@ -56,21 +57,28 @@ func (i *SharedInformer[T]) watchesAll() bool { return i.ListOptions().namespace
 // await waits until all watches of the informer have reached the version, or only the
 // one of a namespace.
 func (i *SharedInformer[T]) await(ctx context.Context, version string, only *namespaceWatch[T]) error {
-	reached := func() bool { return covers(i.fifo.Processed(), version) }
+	reached, at := func() bool { return covers(i.fifo.Processed(), version) }, i.fifo.Processed
 	if only != nil {
-		reached = only.reachedBy(version)
+		reached, at = only.reachedBy(version), only.resourceVersion
 	}
-	w := i.waits.enter(reached)
+	var other error // written before done is closed
+	w := i.waits.enter(func() bool {
+		if reached() {
+			return true
+		}
+		other = i.otherVersion(at(), version)
+		return other != nil
+	})
 	defer i.waits.leave(w)
 	i.advanced()
 	select {
 	case <-w.done:
-		return nil
+		return other
 	default:
 	}
 	select {
 	case <-w.done:
-		return nil
+		return other
 	case <-ctx.Done():
 		if i.isIdle() {
 			return i.notStarted(ctx)
@@ -79,6 +87,16 @@ func (i *SharedInformer[T]) await(ctx context.Context, version string, only *nam
 	case <-i.done:
 		return i.stoppedErr()
 	}
+}
+
+// otherVersion is the error of waiting for a version that the cache will never show: it is no
+// number, and what the server's lists and bookmarks have said is one. A server may have no
+// numbers; before it has said anything, that is not known.
+func (i *SharedInformer[T]) otherVersion(reached, version string) error {
+	if isNumber(version) || !isNumber(reached) {
+		return nil
+	}
+	return fmt.Errorf("informer %s has reached resourceVersion %s, and %q is no number: %w", i.name, reached, version, ErrOtherVersions)
 }
 
 // awaitPosition waits until everything that was queued when the DeltaFIFO was at this position is in
@@ -226,4 +244,10 @@ func (w *waits) wake() {
 func covers(reached, wanted string) bool {
 	order, err := resourceversion.CompareResourceVersion(reached, wanted)
 	return err == nil && order >= 0 || reached == wanted
+}
+
+// isNumber reports whether a resourceVersion can be compared with others.
+func isNumber(version string) bool {
+	_, err := resourceversion.CompareResourceVersion(version, version)
+	return err == nil
 }

@@ -74,6 +74,95 @@ func TestWaitForResourceVersionWakesWhenTheCacheShowsIt(t *testing.T) {
 	})
 }
 
+// What cannot be a version of the server is refused at once, or as soon as the server has said
+// what its versions are.
+func TestWaitsRefuseWhatIsNoVersion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript()
+		s.set("a", 1, nil)
+		i := New[*corev1.Pod]("pods", s, reflector.Options{PagedList: true})
+		ctx, cancel := context.WithCancel(t.Context())
+		early, done := make(chan error, 1), make(chan error, 1)
+		go func() { early <- i.WaitForResourceVersion(ctx, "rubbish") }()
+		synctest.Wait()
+		go func() { done <- i.Run(ctx) }()
+		synctest.Wait()
+		limited, cancelLimited := context.WithTimeout(t.Context(), time.Second)
+		defer cancelLimited()
+		for what, err := range map[string]error{"from before the list": received(early),
+			"rubbish": i.WaitForResourceVersion(limited, "rubbish"), "a leading zero": i.WaitForResourceVersion(limited, "01")} {
+			if !errors.Is(err, ErrOtherVersions) || !strings.Contains(err.Error(), "informer pods has reached resourceVersion 1") {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// received is what is in the channel, or an error that says that there is nothing.
+func received(from chan error) error {
+	select {
+	case err := <-from:
+		return err
+	default:
+		return errors.New("nothing")
+	}
+}
+
+// lettered is a script whose versions are no numbers.
+type lettered struct{ *script }
+
+func (s lettered) List(ctx context.Context, opts metav1.ListOptions) (*client.List[*corev1.Pod], error) {
+	list, err := s.script.List(ctx, opts)
+	if err == nil {
+		list.ResourceVersion = "x" + list.ResourceVersion
+	}
+	return list, err
+}
+
+func (s lettered) Watch(ctx context.Context, opts metav1.ListOptions) (reflector.Stream[*corev1.Pod], error) {
+	opts.ResourceVersion = strings.TrimPrefix(opts.ResourceVersion, "x")
+	watching, err := s.script.Watch(ctx, opts)
+	return letteredStream{watching}, err
+}
+
+type letteredStream struct{ reflector.Stream[*corev1.Pod] }
+
+func (s letteredStream) Next() (client.WatchEvent[*corev1.Pod], error) {
+	ev, err := s.Stream.Next()
+	if err == nil {
+		ev.Object = ev.Object.DeepCopy()
+		ev.Object.ResourceVersion = "x" + ev.Object.ResourceVersion
+	}
+	return ev, err
+}
+
+// A server may have versions that are no numbers. They are waited for as they are.
+func TestWaitForVersionsThatAreNoNumbers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript()
+		s.set("a", 1, nil)
+		i := New[*corev1.Pod]("pods", lettered{s}, reflector.Options{PagedList: true})
+		ctx, cancel := context.WithCancel(t.Context())
+		result, done := make(chan error, 1), make(chan error, 1)
+		go func() { done <- i.Run(ctx) }()
+		go func() { result <- i.WaitForResourceVersion(ctx, "x2") }()
+		synctest.Wait()
+		s.set("a", 1, nil)
+		synctest.Wait()
+		if err := received(result); err != nil {
+			t.Error(err)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestListerAfterShowsTheWrite(t *testing.T) {
 	in(t, func(t *testing.T, s *script, i *SharedInformer[*corev1.Pod]) {
 		s.set("a", 1, nil)
