@@ -112,6 +112,12 @@ func (r *Reader) addLocked(key sourceKey, s any, same func(any) bool) {
 // an error. Other informers of the factory are not started. Without CacheOnFirstUse,
 // such kinds are read from the server each time.
 //
+// If the server refuses the informer's list, because the program's identity may not list
+// the kind, or because it does not serve it, reads do not wait: they return what it has
+// answered, which apierrors.IsForbidden or meta.IsNoMatchError tells. The informer goes on
+// trying, at the latest every Options.Reflector.Backoff.Max, and reads return objects once it
+// has a list. The identity needs the verbs list and watch, also where a program only calls Get.
+//
 // After ctx has ended, all kinds are read from the server.
 func (r *Reader) CacheOnFirstUse(ctx context.Context) {
 	r.mu.Lock()
@@ -169,6 +175,7 @@ func sourcesToRead[T client.Object](r Resource[T]) ([]*source[T], error) {
 	if err := r.reader.start(inf); err != nil {
 		return nil, fmt.Errorf("caching on first use: %w", err)
 	}
+	s.firstUse = true
 	r.reader.sources[r.key()] = []any{s}
 	return []*source[T]{s}, nil
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
@@ -22,6 +24,7 @@ import (
 type source[T client.Object] struct {
 	informer   *informer.SharedInformer[T]
 	namespaces []string // nil: all
+	firstUse   bool     // made by CacheOnFirstUse
 	labels     labels.Requirements
 	fields     fields.Requirements
 
@@ -136,13 +139,27 @@ func (s *source[T]) scopeOf(namespace string) string {
 	return namespace
 }
 
+// waitForList waits until the cache has synced. Of an informer that a read has made, the program
+// may not know that its user may not list the kind, or that the server does not serve it:
+// reads return that, and do not wait.
+func (s *source[T]) waitForList(ctx context.Context) error {
+	if !s.firstUse {
+		return s.informer.WaitForResourceVersion(ctx, "")
+	}
+	err := s.informer.WaitForFirstList(ctx)
+	if apierrors.IsForbidden(err) || meta.IsNoMatchError(err) {
+		return fmt.Errorf("caching on first use: %w (or have cached.Options.Uncached name it, to read it from the server)", err)
+	}
+	return err
+}
+
 // wait waits until the cache has synced, and shows version and what was written in the
 // namespace. It returns an error if the informer stops meanwhile: see hasStopped.
 func (s *source[T]) wait(ctx context.Context, namespace, version string) error {
 	if s.isDone() {
 		return errors.Join(informer.ErrStopped, s.informer.Err())
 	}
-	if err := s.informer.WaitForResourceVersion(ctx, ""); err != nil {
+	if err := s.waitForList(ctx); err != nil {
 		return err
 	}
 	scope := s.scopeOf(namespace)

@@ -29,6 +29,8 @@ type namespaceWatch[T client.Object] struct {
 	// frozen is when the server had last spoken before the list that is now
 	// under way; nil: there is none. Zero: it never had.
 	frozen atomic.Pointer[time.Time]
+	// refused is the last failure, if the server has refused the list; see WaitForFirstList.
+	refused atomic.Pointer[refusal]
 }
 
 // listBegins is called when a list begins: until it is complete, answers of the
@@ -124,7 +126,7 @@ func (i *SharedInformer[T]) equip(version string) error {
 			opts.ResumeFrom = version
 			p.restored(version)
 		}
-		opts.OnProgress = p.reached
+		opts.OnProgress, opts.OnError = p.reached, p.noteFailure
 		if p.namespace != "" {
 			opts.Name += " in " + p.namespace
 		}
