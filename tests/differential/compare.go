@@ -92,6 +92,29 @@ func refusal(a *answer) string {
 	return erase(fmt.Sprintf("%d %s %s%s", a.Code, a.text("reason"), a.text("message"), a.Text))
 }
 
+// once returns the judge's causes without those that it says again, which are differences of their own
+// if ours says nothing twice.
+func (c *comparison) once(mine, theirs []cause) []cause {
+	if len(distinctCauses(mine)) < len(mine) {
+		return theirs
+	}
+	first := distinctCauses(theirs)
+	for _, again := range without(theirs, first) {
+		c.add(otherCauses, "repeated "+again.shape(), list(mine), list(theirs))
+	}
+	return first
+}
+
+func distinctCauses(causes []cause) []cause {
+	var first []cause
+	for _, cause := range causes {
+		if !slices.Contains(first, cause) {
+			first = append(first, cause)
+		}
+	}
+	return first
+}
+
 // shape is the place and reason of a cause.
 func (c cause) shape() string { return eraseIndexes(c.Field) + " " + c.Reason }
 
@@ -119,7 +142,7 @@ func eraseIndexes(field string) string {
 
 // refusals compares the causes of two refusals, and then their words.
 func (c *comparison) refusals(ours, judge *answer) {
-	mine, theirs := ours.causes(), judge.causes()
+	mine, theirs := ours.causes(), c.once(ours.causes(), judge.causes())
 	missing, extra := without(theirs, mine), without(mine, theirs)
 	for _, cause := range missing {
 		c.add(otherCauses, "missing "+cause.shape(), list(mine), list(theirs))

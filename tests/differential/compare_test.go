@@ -13,6 +13,7 @@ const (
 	negativeSize = `{"reason":"Invalid","message":"invalid: spec.size: negative","details":{"causes":[{"reason":"FieldValueInvalid","field":"spec.parts[1].size","message":"negative"}]}}`
 	otherPart    = `{"reason":"Invalid","message":"invalid: spec.size: negative","details":{"causes":[{"reason":"FieldValueInvalid","field":"spec.parts[1].size","message":"below zero"}]}}`
 	twoCauses    = `{"reason":"Invalid","message":"invalid","details":{"causes":[{"reason":"FieldValueRequired","field":"metadata.name"},{"reason":"FieldValueInvalid","field":"spec.parts[1].size","message":"negative"}]}}`
+	saidTwice    = `{"reason":"Invalid","message":"invalid: spec.size: negative","details":{"causes":[{"reason":"FieldValueInvalid","field":"spec.parts[1].size","message":"negative"},{"reason":"FieldValueInvalid","field":"spec.parts[1].size","message":"negative"}]}}`
 	twoOtherWay  = `{"reason":"Invalid","message":"invalid","details":{"causes":[{"reason":"FieldValueInvalid","field":"spec.parts[1].size","message":"negative"},{"reason":"FieldValueRequired","field":"metadata.name"}]}}`
 )
 
@@ -31,6 +32,9 @@ func TestCompare(t *testing.T) {
 		"another code":     {400, 422, `{"reason":"BadRequest","message":"bad"}`, negativeSize, nil, []string{"other code or reason: spec.parts[].size FieldValueInvalid"}},
 		"a missing cause":  {422, 422, negativeSize, twoCauses, nil, []string{"other causes: missing metadata.name FieldValueRequired"}},
 		"one too many":     {422, 422, twoCauses, negativeSize, nil, []string{"other causes: extra metadata.name FieldValueRequired"}},
+		"said twice":       {422, 422, negativeSize, saidTwice, nil, []string{"other causes: repeated spec.parts[].size FieldValueInvalid"}},
+		"both twice":       {422, 422, saidTwice, saidTwice, nil, nil},
+		"twice by ours":    {422, 422, saidTwice, negativeSize, nil, []string{"other causes: extra spec.parts[].size FieldValueInvalid"}},
 		"another order":    {422, 422, twoOtherWay, twoCauses, nil, []string{"other causes: order"}},
 		"other words":      {422, 422, otherPart, negativeSize, nil, []string{"other message: spec.parts[].size FieldValueInvalid: negative"}},
 		"no causes":        {404, 404, `{"reason":"NotFound","message":"no \"a\" 1"}`, `{"reason":"NotFound","message":"not \"a\" 1"}`, nil, []string{`other message: not "…" N`}},
