@@ -123,6 +123,7 @@ var queryOptions = []struct {
 	{"ignoreStoreReadErrorWithClusterBreakingPotential", []string{`"true"`, `"false"`, `"abc"`, `""`}},
 	{"uid", []string{stored, `"other"`, `""`}},
 	{"resourceVersion", []string{stored, `"1"`, `"x"`, `""`}},
+	{"limit", []string{`"-1"`, `""`, `"0"`, `"1"`, `"x"`}},
 	{"fieldValidation", []string{`"Strict"`, `"Invented"`}},
 	{"unknown", []string{`"1"`}},
 }
