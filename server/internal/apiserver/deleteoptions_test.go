@@ -129,6 +129,34 @@ func TestFinalizersOfFirstDeletes(t *testing.T) {
 	}
 }
 
+// TestDeletesOfEmptiedNamespaces: the first DELETE of a namespace only says that it ends, even if nothing
+// keeps it; the next one removes it, or a write.
+func TestDeletesOfEmptiedNamespaces(t *testing.T) {
+	const all = "/api/v1/namespaces"
+	c := newWritable(t)
+	remove := func(name, query string) (phase corev1.NamespacePhase, ends bool) {
+		var got corev1.Namespace
+		c.send(200, "DELETE", all+"/"+name+query, "").into(t, &got)
+		return got.Status.Phase, got.DeletionTimestamp != nil
+	}
+	for _, name := range []string{"deleted", "written"} {
+		c.send(201, "POST", all, `{"metadata":{"name":"`+name+`"}}`)
+		c.send(200, "PUT", all+"/"+name+"/finalize", `{"metadata":{"name":"`+name+`"}}`)
+		for _, query := range []string{"?dryRun=All", ""} {
+			if phase, ends := remove(name, query); phase != corev1.NamespaceTerminating || !ends {
+				t.Errorf("%s%s is %s, ends: %v", name, query, phase, ends)
+			}
+			c.send(200, "GET", all+"/"+name, "")
+		}
+	}
+	remove("deleted", "?dryRun=All")
+	c.send(200, "GET", all+"/deleted", "")
+	remove("deleted", "")
+	c.send(404, "GET", all+"/deleted", "")
+	c.send(200, "PATCH", all+"/written", `{"metadata":{"labels":{"a":"b"}}}`, merge)
+	c.send(404, "GET", all+"/written", "")
+}
+
 // TestListOptionsOfDeletedCollections are those of a list, and are looked at before those of the delete.
 func TestListOptionsOfDeletedCollections(t *testing.T) {
 	c := newWritable(t)

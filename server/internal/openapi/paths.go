@@ -168,7 +168,8 @@ func (p *endpoint) named(doc string) []spec.Parameter {
 
 func (p *endpoint) single(place string) {
 	deleted := p.status
-	if p.Strategy.ReturnDeleted {
+	// Of namespaces, Kubernetes' document does not say that they are answered with.
+	if p.Strategy.ReturnDeleted && (p.Group != "" || p.Plural != "namespaces") {
 		deleted = p.object
 	}
 	parameters := p.named("The name of the object of kind " + p.Kind + ".")

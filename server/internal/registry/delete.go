@@ -152,12 +152,12 @@ func (d *deletion) mark(r Registry, obj resource.Object) reasonToStay {
 	}
 	pending := len(obj.GetFinalizers()) > 0 || hasSpecFinalizers(obj)
 	if strategy.Graceful == nil {
-		if !pending {
-			return noReason
-		}
-		if begins && strategy.MarkedByTime {
+		switch {
+		case begins && strategy.MarkedByTime:
 			obj.SetDeletionTimestamp(new(r.set.Now()))
-		} else {
+		case !pending:
+			return noReason
+		default:
 			r.set.markAt(obj, 0)
 		}
 		terminateNamespace(obj)

@@ -100,8 +100,9 @@ type Strategy struct {
 	// period in seconds that applies to obj when the request asked for
 	// requested (nil: it did not say); 0 means remove at once.
 	Graceful func(obj Object, requested *int64) int64
-	// MarkedByTime: a first deletion that waits sets the deletionTimestamp, and neither a grace
-	// period nor another generation, as Kubernetes has it for namespaces and definitions.
+	// MarkedByTime: the first deletion sets the deletionTimestamp, and neither a grace period nor
+	// another generation, and does no more, whatever keeps the object or does not: another deletion
+	// or a write removes it then. So Kubernetes has it for namespaces and definitions.
 	MarkedByTime bool
 	// PreconditionFailed begins the refusal of a DELETE by its preconditions, for kinds for which
 	// Kubernetes looks at these before it comes to what all kinds share; "": the words of all kinds.

@@ -66,7 +66,7 @@ func cluster() []*resource.Resource {
 			Fields: []resource.Field{define.SelectableOr("spec.unschedulable", "false")},
 		}, nodeRules()),
 		define.Resource[corev1.Namespace, corev1.NamespaceList](gv, define.Kind{
-			Name: "Namespace", Plural: "namespaces", NameRule: apivalidation.NameIsDNSLabel, ShortNames: []string{"ns"}, Cluster: true, Status: true, NoGeneration: true, MarkedByTime: true,
+			Name: "Namespace", Plural: "namespaces", NameRule: apivalidation.NameIsDNSLabel, ShortNames: []string{"ns"}, Cluster: true, Status: true, NoGeneration: true, MarkedByTime: true, ReturnDeleted: true,
 			PreconditionFailed: "Precondition failed",
 			Fields:             define.Fields("status.phase"),
 			Verbs:              []string{"create", "delete", "get", "list", "patch", "update", "watch"}, // not all at once
