@@ -157,6 +157,17 @@ func TestDeletesOfEmptiedNamespaces(t *testing.T) {
 	c.send(404, "GET", all+"/written", "")
 }
 
+// TestEventsHaveNoDependents: a DELETE does not keep an Event for the garbage collector, whatever it says.
+func TestEventsHaveNoDependents(t *testing.T) {
+	const events = "/api/v1/namespaces/default/events"
+	c := newWritable(t)
+	for _, query := range []string{"propagationPolicy=Orphan", "propagationPolicy=Foreground", "orphanDependents=true", ""} {
+		c.send(201, "POST", events, `{"metadata":{"name":"a","finalizers":["orphan"]},"involvedObject":{"namespace":"default"}}`)
+		c.send(200, "DELETE", events+"/a?"+query, "")
+		c.send(404, "GET", events+"/a", "")
+	}
+}
+
 // TestListOptionsOfDeletedCollections are those of a list, and are looked at before those of the delete.
 func TestListOptionsOfDeletedCollections(t *testing.T) {
 	c := newWritable(t)

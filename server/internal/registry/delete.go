@@ -239,6 +239,7 @@ func (d *deletion) finalizers(obj resource.Object, strategy *resource.Strategy) 
 	}
 	var want string
 	switch policy := d.opts.PropagationPolicy; {
+	case strategy.NoDependents:
 	case policy != nil && *policy == metav1.DeletePropagationOrphan:
 		want = metav1.FinalizerOrphanDependents
 	case policy != nil && *policy == metav1.DeletePropagationForeground:

@@ -115,6 +115,8 @@ type Strategy struct {
 	CreateWithStatus bool
 	// NamesUnnamed: a new object with neither name nor generateName gets a random name.
 	NamesUnnamed bool
+	// NoDependents: no deletion waits for what becomes of the dependents, whatever it says of them.
+	NoDependents bool
 	// OrphanByDefault: a DELETE without a propagation policy orphans the
 	// dependents.
 	OrphanByDefault bool

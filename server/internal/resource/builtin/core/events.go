@@ -168,7 +168,7 @@ const eventTTL = time.Hour
 // over them.
 func events() []*resource.Resource {
 	entry := define.Kind{
-		Name: "Event", Plural: "events", NameRule: path.ValidatePathSegmentName, ShortNames: []string{"ev"}, TTL: eventTTL, NoGeneration: true, UpsertOnUpdate: true,
+		Name: "Event", Plural: "events", NameRule: path.ValidatePathSegmentName, ShortNames: []string{"ev"}, TTL: eventTTL, NoGeneration: true, UpsertOnUpdate: true, NoDependents: true,
 		Fields: append(define.Fields("involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid",
 			"involvedObject.apiVersion", "involvedObject.resourceVersion", "involvedObject.fieldPath", "reason", "type"),
 			resource.Field{Name: "reportingComponent", Paths: [][]string{{"reportingComponent"}}},

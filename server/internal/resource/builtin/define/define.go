@@ -58,6 +58,7 @@ type Kind struct {
 	// PreconditionFailed is that of the Strategy.
 	PreconditionFailed string
 	ReturnDeleted      bool
+	NoDependents       bool // that of the Strategy
 	OrphanByDefault    bool
 	OrphanWarning      string // that of the Strategy
 	// CreateWithStatus: a POST may bring a status.

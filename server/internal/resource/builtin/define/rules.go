@@ -71,6 +71,7 @@ func strategy[T resource.Object](k Kind, s Rules[T]) resource.Strategy {
 		MarkedByTime:           k.MarkedByTime,
 		PreconditionFailed:     k.PreconditionFailed,
 		ReturnDeleted:          k.ReturnDeleted,
+		NoDependents:           k.NoDependents,
 		OrphanByDefault:        k.OrphanByDefault,
 		OrphanWarning:          k.OrphanWarning,
 		CreateWithStatus:       k.CreateWithStatus,
