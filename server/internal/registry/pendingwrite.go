@@ -37,7 +37,7 @@ type pendingWrite struct {
 	// refusal is an error that comes in place of the commit. A dry run, which has no
 	// commit, does not see it: Kubernetes leaves this check to the store.
 	refusal error
-	// sentVersion is the resourceVersion of an object to be created, as the client has sent it. The
+	// sentVersion is the resourceVersion of an object that is created, as the client has sent it. The
 	// answer to a dry run shows it: Kubernetes leaves its removal to the store, too.
 	sentVersion string
 

@@ -7,6 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/levelwire/levelwire/server/internal/registry/objectmeta"
@@ -42,22 +43,36 @@ func (r Registry) checkPreconditions(name string, p *metav1.Preconditions, obj r
 	return nil
 }
 
-// checkNew refuses to create an object that the client took for an existing one.
+// checkNew refuses to create an object of which the client knows the uid. As in Kubernetes, the version
+// that it has of the object does not matter; the answer to a dry run shows it.
 func (u *update) checkNew(ctx context.Context, w *pendingWrite, obj resource.Object) error {
-	if obj.GetUID() != "" && w.endpoint.Ownership == OwnershipStated {
-		return w.registry.conflict(w.name, fmt.Errorf(
-			"uid mismatch: the provided object specified uid %s, and no existing object was found", obj.GetUID()))
-	}
-	if obj.GetResourceVersion() != "" && obj.GetResourceVersion() != "0" || obj.GetUID() != "" {
-		return w.registry.notFound(w.name)
+	version := obj.GetResourceVersion()
+	switch uid := obj.GetUID(); {
+	case uid != "" && w.endpoint.Ownership == OwnershipStated:
+		return w.registry.conflict(w.name, fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
+	case uid != "":
+		return w.registry.conflict(w.name, otherUID(uid, ""))
+	case version != "" && version != "0" && !validVersion(version):
+		return notVersion(version)
 	}
 	if u.authorizeCreate != nil {
 		if err := u.authorizeCreate(ctx); err != nil {
 			return err
 		}
 	}
+	w.sentVersion = version
 	obj.SetResourceVersion("")
 	return nil
+}
+
+// otherUID refuses an update that names another object than there is.
+func otherUID(wanted, has types.UID) error {
+	//nolint:revive,staticcheck // clients know this text, capital letter included
+	return fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", wanted, has)
+}
+
+func notVersion(version string) error {
+	return status.BadRequest("metadata.resourceVersion %q is not a version: send the one that was read", version)
 }
 
 // checkVersion compares uid and resourceVersion with those of the current state,
@@ -66,8 +81,7 @@ func (u *update) checkVersion(w *pendingWrite, obj resource.Object) error {
 	// A patch that changes the uid is refused by validation, as in Kubernetes.
 	patched := u.patches || w.endpoint.Ownership == OwnershipStated
 	if uid := obj.GetUID(); !patched && uid != "" && uid != w.current.object.GetUID() {
-		//nolint:revive,staticcheck // clients know this text, capital letter included
-		return w.registry.conflict(w.name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, w.current.object.GetUID()))
+		return w.registry.conflict(w.name, otherUID(uid, w.current.object.GetUID()))
 	}
 	current := formatRevision(w.current.revision)
 	switch version := obj.GetResourceVersion(); {
@@ -81,7 +95,7 @@ func (u *update) checkVersion(w *pendingWrite, obj resource.Object) error {
 		}
 		obj.SetResourceVersion(current)
 	case !validVersion(version):
-		return status.BadRequest("metadata.resourceVersion %q is not a version: send the one that was read", version)
+		return notVersion(version)
 	default:
 		return w.registry.conflict(w.name, errModified)
 	}

@@ -79,9 +79,30 @@ func TestUpdateCreatesWhereTheStrategySays(t *testing.T) {
 	if err != nil || !result.Created || result.Object.GetUID() == "" {
 		t.Errorf("upsert: %+v, %v", result, err)
 	}
-	stale := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: "b", ResourceVersion: "3"}}
-	_, err = f.of(t, "endpoints").Update(t.Context(), "default", "b", replacing(stale), registry.UpdateOptions{})
-	wantStatus(t, "upsert of a version that is gone", err, 404, metav1.StatusReasonNotFound, "not found")
+}
+
+// TestUpdateCreatesWhateverTheVersion: of an object that is gone, the version does not matter, and a dry run
+// shows it as it was sent. An object of which the client knows the uid is another one.
+func TestUpdateCreatesWhateverTheVersion(t *testing.T) {
+	f := newFixture(t)
+	update := func(name, version, uid string, dryRun bool) (*registry.Result, error) {
+		sent := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: version, UID: apitypes.UID(uid)}}
+		return f.of(t, "endpoints").Update(t.Context(), "default", name, replacing(sent), registry.UpdateOptions{WriteOptions: registry.WriteOptions{DryRun: dryRun}})
+	}
+	for _, version := range []string{"", "0", "3"} {
+		result, err := update("tried", version, "", true)
+		if err != nil || !result.Created || result.Object.GetResourceVersion() != version {
+			t.Errorf("a dry run with version %q: %+v, %v", version, result, err)
+		}
+		result, err = update("made"+version, version, "", false)
+		if err != nil || !result.Created || result.Object.GetResourceVersion() != fmt.Sprint(int64(result.Revision)) {
+			t.Errorf("with version %q: %+v, %v", version, result, err)
+		}
+	}
+	_, err := update("b", "new", "", false)
+	wantStatus(t, "what is no version", err, 400, metav1.StatusReasonBadRequest, "is not a version")
+	_, err = update("b", "", "u", false)
+	wantStatus(t, "a uid", err, 409, metav1.StatusReasonConflict, "Precondition failed: UID in precondition: u, UID in object meta: ")
 }
 
 func TestUpdateThatChangesNothingIsNoWrite(t *testing.T) {
