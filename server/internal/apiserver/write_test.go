@@ -186,6 +186,23 @@ func TestBadWritesAreRefused(t *testing.T) {
 	}
 }
 
+// TestKindsThatUpdatesCreate are those of Kubernetes.
+func TestKindsThatUpdatesCreate(t *testing.T) {
+	c := newWritable(t)
+	const core, rbac = "/api/v1/namespaces/default/", "/apis/rbac.authorization.k8s.io/v1/"
+	for path, rest := range map[string]string{
+		core + "services": `,"spec":{"ports":[{"port":80}]}`, core + "endpoints": "", core + "limitranges": "",
+		core + "events": `,"involvedObject":{"namespace":"default"}`,
+		"/apis/coordination.k8s.io/v1/namespaces/default/leases": "", "/apis/node.k8s.io/v1/runtimeclasses": `,"handler":"h"`,
+		rbac + "clusterroles": "", rbac + "namespaces/default/roles": "",
+		rbac + "clusterrolebindings":             `,"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"r"}`,
+		rbac + "namespaces/default/rolebindings": `,"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"r"}`,
+	} {
+		c.send(201, "PUT", path+"/new", `{"metadata":{"name":"new","resourceVersion":"3"}`+rest+`}`)
+	}
+	c.send(404, "PUT", configMaps+"/new", `{"metadata":{"name":"new"}}`)
+}
+
 func TestUnknownFieldsWarnUnlessTold(t *testing.T) {
 	c := newWritable(t)
 	body := `{"metadata":{"name":"a%d","labels":{"x":"1","x":"2"}},"dota":{}}`

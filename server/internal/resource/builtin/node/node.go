@@ -12,7 +12,7 @@ import (
 func Resources() []*resource.Resource {
 	return []*resource.Resource{
 		define.Resource[nodev1.RuntimeClass, nodev1.RuntimeClassList](nodev1.SchemeGroupVersion, define.Kind{
-			Name: "RuntimeClass", Plural: "runtimeclasses", Cluster: true, NoGeneration: true, ConditionalOnly: true,
+			Name: "RuntimeClass", Plural: "runtimeclasses", Cluster: true, NoGeneration: true, ConditionalOnly: true, UpsertOnUpdate: true,
 		}, runtimeClassRules()),
 	}
 }
