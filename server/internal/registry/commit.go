@@ -62,17 +62,21 @@ func (w *pendingWrite) commit(ctx context.Context) (committed bool, err error) {
 		w.noteWrite()
 	}
 	w.request.finish(ctx, outcomeOf(err))
-	switch {
-	case err == nil:
+	if err == nil {
 		return true, nil
-	case w.mustNotExist && errors.Is(err, storage.ErrConflict):
-		return false, w.registry.alreadyExists(w.name)
 	}
 	var conflict *storage.ConflictError
 	if !errors.As(err, &conflict) {
 		return false, w.registry.StoreError(w.name, err)
 	}
-	w.current, err = w.registry.fromStore(ctx, conflict.Current)
+	existing, err := w.registry.fromStore(ctx, conflict.Current)
+	if w.mustNotExist {
+		if err != nil {
+			existing = missing // whether it can be read is not what was asked
+		}
+		return false, w.registry.alreadyExists(w.object, existing.object)
+	}
+	w.current = existing
 	return false, err
 }
 

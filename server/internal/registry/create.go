@@ -56,11 +56,8 @@ func (r Registry) Create(ctx context.Context, namespace string, obj resource.Obj
 		}
 		candidate.SetName(r.set.generateName(obj.GetGenerateName()))
 		result, err := r.createNamed(ctx, candidate, opts, sent, refusal)
-		if !apierrors.IsAlreadyExists(err) {
+		if !apierrors.IsAlreadyExists(err) || attempt == generateAttempts {
 			return result, err
-		}
-		if attempt == generateAttempts {
-			return nil, apierrors.NewGenerateNameConflict(r.res.GroupResource(), candidate.GetName(), 1)
 		}
 	}
 }

@@ -245,6 +245,36 @@ func TestGenerateNameTriesOtherSuffixes(t *testing.T) {
 	wantStatus(t, "no suffix is free", err, 409, metav1.StatusReasonAlreadyExists, "the server was not able to generate a unique name")
 }
 
+// TestTakenNamesAreRefusedInOtherWords if what has the name is being deleted, and if the name could
+// have been generated.
+func TestTakenNamesAreRefusedInOtherWords(t *testing.T) {
+	f := newFixture(t)
+	for _, name := range []string{"stays", "goes"} {
+		obj := configMap(name, "")
+		obj.Finalizers = []string{"example.com/wait"}
+		f.create(t, "configmaps", obj)
+	}
+	if _, err := f.of(t, "configmaps").Delete(t.Context(), "default", "goes", nil); err != nil {
+		t.Fatal(err)
+	}
+	const generated = "the server was not able to generate a unique name for the object"
+	for _, dryRun := range []bool{false, true} {
+		for _, test := range []struct{ name, generateName, want string }{
+			{"stays", "", `configmaps "stays" already exists`},
+			{"stays", "st", `configmaps "stays" already exists, ` + generated},
+			{"goes", "", `object is being deleted: configmaps "goes" already exists`},
+			{"goes", "go", `object is being deleted: configmaps "goes" already exists, ` + generated},
+		} {
+			obj := configMap(test.name, "")
+			obj.GenerateName = test.generateName
+			_, err := f.of(t, "configmaps").Create(t.Context(), "default", obj, registry.WriteOptions{DryRun: dryRun})
+			if !apierrors.IsAlreadyExists(err) || err.Error() != test.want {
+				t.Errorf("dry run %v: %v, want %s", dryRun, err, test.want)
+			}
+		}
+	}
+}
+
 func TestDryRunChangesNothing(t *testing.T) {
 	f := newFixture(t)
 	created := f.create(t, "configmaps", configMap("a", "1"))

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/status"
 	"github.com/levelwire/levelwire/storage"
 )
@@ -19,8 +20,17 @@ func (r Registry) notFound(name string) error {
 	return apierrors.NewNotFound(r.res.GroupResource(), name)
 }
 
-func (r Registry) alreadyExists(name string) error {
-	return apierrors.NewAlreadyExists(r.res.GroupResource(), name)
+// alreadyExists refuses to create obj, in whose place there is another object, nil if it is not known:
+// one that is being deleted may be worth waiting for.
+func (r Registry) alreadyExists(obj, existing resource.Object) error {
+	refused := apierrors.NewAlreadyExists(r.res.GroupResource(), obj.GetName())
+	if obj.GetGenerateName() != "" { // as in Kubernetes, whether the name is made of it or not
+		refused = apierrors.NewGenerateNameConflict(r.res.GroupResource(), obj.GetName(), 1)
+	}
+	if existing != nil && existing.GetDeletionTimestamp() != nil {
+		refused.ErrStatus.Message = "object is being deleted: " + refused.ErrStatus.Message
+	}
+	return refused
 }
 
 func (r Registry) conflict(name string, err error) error {

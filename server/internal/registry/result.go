@@ -94,7 +94,7 @@ func (w *pendingWrite) dryRunResult(ctx context.Context) (*Result, error) {
 			return nil, err
 		}
 		if existing.object != nil {
-			return nil, w.registry.alreadyExists(w.name)
+			return nil, w.registry.alreadyExists(w.object, existing.object)
 		}
 	}
 	version := w.sentVersion
