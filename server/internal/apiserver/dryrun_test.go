@@ -65,7 +65,7 @@ func everyWrite() []write {
 		{name: "resize", method: "PATCH", path: pod + "/resize", header: strategic,
 			body: `{"spec":{"containers":[{"name":"c","resources":{"requests":{"cpu":"2"}}}]}}`},
 		{name: "label a pod that is debugged", method: "PATCH", path: pod, body: `{"metadata":{"labels":{"a":"b"}}}`, header: merge},
-		{name: "bind", method: "POST", path: pod + "/binding", body: `{"target":{"kind":"Node","name":"n"}}`, code: 201},
+		{name: "bind", method: "POST", path: pod + "/binding", body: `{"metadata":{"name":"a"},"target":{"kind":"Node","name":"n"}}`, code: 201},
 		{name: "evict", method: "POST", path: pod + "/eviction", body: `{"metadata":{"name":"a"}}`, code: 201},
 		{name: "approve", method: "PATCH", path: csrs + "/me/approval", body: approval, header: merge},
 		{name: "delete", method: "DELETE", path: configMaps + "/a"},

@@ -81,11 +81,13 @@ func (h *Handlers) bind(w http.ResponseWriter, r *http.Request, q *request.Info)
 		return err
 	}
 	name := q.Name
-	if name == "" {
-		name = binding.Name
-	}
-	if name == "" {
+	switch {
+	case name == "" && binding.Name == "":
 		return status.BadRequest("the binding must name the pod in metadata.name")
+	case name == "":
+		name = binding.Name
+	case name != binding.Name:
+		return status.BadRequest("name in URL does not match name in Binding object")
 	}
 	if _, err := pod.Bind(r.Context(), x.registry, q.Namespace, name, binding, x.opts); err != nil {
 		return err
@@ -101,6 +103,9 @@ func (h *Handlers) evict(w http.ResponseWriter, r *http.Request, q *request.Info
 	eviction := &policyv1.Eviction{}
 	if err := x.decodeAs(discovery.EvictionKind, eviction); err != nil {
 		return err
+	}
+	if q.Name != eviction.Name {
+		return status.BadRequest("name in URL does not match name in Eviction object")
 	}
 	if x.opts.DryRun {
 		if eviction.DeleteOptions == nil {

@@ -32,7 +32,7 @@ const maxAttempts = 1000
 // pod only if it still is the pod that was looked at, and not another of its name.
 func Evict(ctx context.Context, pods registry.Registry, namespace, name string, eviction *policyv1.Eviction, write registry.WriteOptions) (*registry.Result, error) {
 	if eviction.Name != "" && eviction.Name != name {
-		return nil, status.BadRequest("name in URL does not match name in Eviction object: %q != %q", name, eviction.Name)
+		return nil, status.BadRequest("name in URL does not match name in Eviction object")
 	}
 	if eviction.Namespace != "" && eviction.Namespace != namespace {
 		return nil, status.BadRequest("the namespace of the provided object does not match the namespace sent on the request")
