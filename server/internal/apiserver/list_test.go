@@ -112,6 +112,16 @@ func TestListGrid(t *testing.T) {
 	})
 }
 
+func TestExportIsRefused(t *testing.T) {
+	c := newCluster(t)
+	seed(c)
+	for query, want := range map[string]int{"export": 400, "export=true": 400, "export=false": 200} {
+		if got := c.get("/api/v1/namespaces/a/pods/one?" + query); got.code != want {
+			t.Errorf("%s: %d %s", query, got.code, got.body)
+		}
+	}
+}
+
 func TestTooLargeRevisionSaysSo(t *testing.T) {
 	c := newCluster(t, hurried)
 	revs := seed(c)

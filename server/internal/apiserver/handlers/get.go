@@ -5,6 +5,7 @@ import (
 
 	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 	"github.com/levelwire/levelwire/server/internal/apiserver/request"
+	"github.com/levelwire/levelwire/server/internal/status"
 )
 
 // get answers with one object from the cache.
@@ -12,6 +13,9 @@ func (h *Handlers) get(w http.ResponseWriter, r *http.Request, q *request.Info) 
 	form, err := encoding.Negotiate(r, encoding.ObjectOffer.For(q.Resource))
 	if err != nil {
 		return err
+	}
+	if request.IsTrue(q.Query, "export") {
+		return status.BadRequest("the export parameter, deprecated since v1.14, is no longer supported")
 	}
 	object, err := h.config.Reader.Get(r.Context(), q.Scope(), q.Query.Get("resourceVersion"))
 	if err != nil {
