@@ -2,12 +2,14 @@ package apiserver
 
 import (
 	"encoding/hex"
+	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
@@ -62,7 +64,7 @@ func TestApplyParameters(t *testing.T) {
 	}
 	c.send(422, "PATCH", configMaps+"/a?fieldManager="+strings.Repeat("x", 129), body, applyYAML)
 	c.send(400, "PATCH", configMaps+"/a?fieldManager=one&fieldValidation=Strict", twice, applyYAML).into(t, &status)
-	if !strings.Contains(status.Message, `duplicate field "data.k"`) {
+	if !strings.Contains(status.Message, `key "k" already set in map`) {
 		t.Error(status.Message)
 	}
 	c.send(404, "GET", configMaps+"/a", "")
@@ -70,7 +72,7 @@ func TestApplyParameters(t *testing.T) {
 		t.Error(got)
 	}
 	c.send(404, "GET", configMaps+"/a", "")
-	if got := c.send(201, "PATCH", configMaps+"/a?fieldManager=one", twice, applyYAML).header.Get("Warning"); !strings.Contains(got, "data.k") {
+	if got := c.send(201, "PATCH", configMaps+"/a?fieldManager=one", twice, applyYAML).header.Get("Warning"); !strings.Contains(got, "already set in map") {
 		t.Errorf("warning %q", got)
 	}
 	unknown := strings.Replace(body, `"data"`, `"dota"`, 1)
@@ -82,6 +84,38 @@ func TestApplyParameters(t *testing.T) {
 
 // TestTheManagerIsWhoWrites: whom the request names, or the program that its
 // User-Agent begins with.
+// TestYAMLIsJudgedByLine: a field that stands twice in YAML is a warning that says in which line, and what is
+// applied is YAML, even as JSON.
+func TestYAMLIsJudgedByLine(t *testing.T) {
+	c := newWritable(t)
+	const inYAML = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  a: b\n  a: c\ndata: {}\n"
+	const inJSON = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"a":"b","a":"c"}}`
+	for _, test := range []struct {
+		method, path, header, body string
+		warnings                   []string
+		refused                    string
+	}{
+		{"POST", configMaps + "?", yamlBody, inYAML, []string{`line 6: key "a" already set in map`, `line 7: key "data" already set in map`},
+			`ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: yaml: unmarshal errors:`},
+		{"PATCH", configMaps + "/a?fieldManager=m&", applyYAML, inYAML, []string{`line 6: key "a" already set in map`, `line 7: key "data" already set in map`},
+			"error strict decoding patch: error converting YAML to JSON: yaml: unmarshal errors:"},
+		{"PATCH", configMaps + "/a?fieldManager=m&", applyYAML, inJSON, []string{`line 1: key "a" already set in map`},
+			"error strict decoding patch: error converting YAML to JSON: yaml: unmarshal errors:"},
+	} {
+		headers, _ := utilnet.ParseWarningHeaders(c.send(201, test.method, test.path+"dryRun=All", test.body, test.header).header.Values("Warning"))
+		var warned []string
+		for _, h := range headers {
+			warned = append(warned, h.Text)
+		}
+		if !slices.Equal(warned, test.warnings) {
+			t.Errorf("%s %.20s: warnings %q, want %q", test.method, test.body, warned, test.warnings)
+		}
+		if s := c.send(400, test.method, test.path+"dryRun=All&fieldValidation=Strict", test.body, test.header).status(t); !strings.HasPrefix(s.Message, test.refused) {
+			t.Errorf("%s %.20s: %s", test.method, test.body, s.Message)
+		}
+	}
+}
+
 func TestTheManagerIsWhoWrites(t *testing.T) {
 	c := newWritable(t)
 	var made corev1.ConfigMap

@@ -65,6 +65,7 @@ func TestPatchesAreJudgedAsBodies(t *testing.T) {
 		{operation, "", `[{"op":"remove","path":1}]`, 400, "error decoding patch: json: cannot unmarshal number into Go struct field jsonPatchOp.path of type string", nil},
 		{operation, "", `[{"op":"replace","path":"/apiVersion","value":""}]`, 400, "the name of the object (d based on URL) was undeterminable: name must be provided", nil},
 		{operation, "", `null`, 200, "", nil},
+		{operation, "", `[{"op"`, 400, "invalid JSON patch", nil},
 		{operation, "", `[{"op":"test","path":"/spec/replicas","value":5}]`, 422, "the server rejected our request due to an error in our request", nil},
 	} {
 		r := c.do("PATCH", deployments+"/d"+test.query, test.body, test.kind)

@@ -226,7 +226,7 @@ func TestApplyRefuses(t *testing.T) {
 		reason     metav1.StatusReason
 		message    string
 	}{
-		{"p", "{", 400, metav1.StatusReasonBadRequest, "error decoding YAML"},
+		{"p", "{", 400, metav1.StatusReasonBadRequest, "error decoding patch: "},
 		{"p", "[]", 400, metav1.StatusReasonBadRequest, ""},
 		{"p", "kind: Pod", 400, metav1.StatusReasonBadRequest, "invalid object type: /, Kind=Pod"},
 		{"p", "apiVersion: v1\nkind: 1\nmetadata: {name: p}", 400, metav1.StatusReasonBadRequest, "invalid object type: /v1, Kind="},

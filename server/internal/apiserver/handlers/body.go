@@ -72,8 +72,26 @@ func (x *writer) refuses(strict []error) (why string) {
 	if x.validation == validationStrict {
 		return "strict decoding error: " + strings.Join(texts, ", ")
 	}
-	request.AddWarnings(x.w, texts...)
+	var warnings []string
+	for _, text := range texts {
+		warnings = append(warnings, yamlLines(text)...)
+	}
+	request.AddWarnings(x.w, warnings...)
 	return ""
+}
+
+// yamlLines returns what is wrong with each line of YAML, if the text is the error of the library that
+// reads it, and else the text.
+func yamlLines(text string) []string {
+	lines := strings.Split(strings.TrimPrefix(text, "error converting YAML to JSON: "), "\n")
+	if lines[0] != "yaml: unmarshal errors:" {
+		return []string{text}
+	}
+	lines = lines[1:]
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	return lines
 }
 
 // bodyError is the function bodyError for an object of the endpoint. An object of

@@ -56,9 +56,18 @@ func (h *Handlers) newPatcher(w http.ResponseWriter, r *http.Request, q *request
 		return nil, nil, err
 	}
 	if patch.IsApply() {
-		err = x.judge(patch.StrictErrors(), x.q.Resource.GroupVersionKind())
+		err = x.judgeApplied(patch.StrictErrors())
 	}
 	return x, patch, err
+}
+
+// judgeApplied is judge for what is applied.
+func (x *writer) judgeApplied(strict []error) error {
+	if len(strict) > 0 && x.validation == validationStrict {
+		return status.BadRequest("error strict decoding patch: %v", errors.Join(strict...))
+	}
+	x.refuses(strict) // warns
+	return nil
 }
 
 // patchType returns the patch type in the Content-Type, known or not.

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/status"
@@ -36,7 +37,12 @@ func (p *Patch) parseApply() error {
 	p.wanted = &unstructured.Unstructured{}
 	var err error
 	if p.strict, err = decodeApply(p.kind, p.body, p.wanted); err != nil {
-		return status.BadRequest("error decoding YAML: %v", err)
+		return status.BadRequest("error decoding patch: %v", err)
+	}
+	if len(p.strict) > 0 { // which Kubernetes finds by reading the patch as YAML, whatever it is
+		if err := yaml.UnmarshalStrict(p.body, &map[string]any{}); err != nil {
+			p.strict = []error{err}
+		}
 	}
 	if nestsDeeper(p.wanted.Object, maxPatchDepth) {
 		return status.BadRequest("the patch nests deeper than %d levels", maxPatchDepth)

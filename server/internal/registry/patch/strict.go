@@ -120,7 +120,10 @@ func (p *Patch) notAnObject(err error) error {
 func (p *Patch) checkOperations() error {
 	var operations []jsonPatchOp
 	strict, err := kjson.UnmarshalStrict(p.body, &operations)
-	if err != nil {
+	switch {
+	case err != nil && !json.Valid(p.body):
+		return status.BadRequest("invalid JSON patch")
+	case err != nil:
 		return status.BadRequest("error decoding patch: %v", err)
 	}
 	for _, err := range strict {
