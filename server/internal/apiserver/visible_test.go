@@ -80,7 +80,8 @@ func TestVisibleList(t *testing.T) {
 		"/api/v1/pods?" + filteredlist.Parameter + "=yes": 400,
 		"/api/v1/nodes?levelwireVisible=true":             403, // nothing to filter by
 		"/api/v1/namespaces/b/pods?levelwireVisible=true": 403,
-		visiblePods + "&resourceVersion=0&limit=-1":       422,
+		visiblePods + "&resourceVersion=0&limit=-1":       200,
+		visiblePods + "&resourceVersion=0&limit=":         400,
 		visiblePods + "&watch=1&resourceVersion=x":        400,
 		visiblePods + "&continue=x":                       400,
 	} {

@@ -58,10 +58,10 @@ func testWatchGrid(t *testing.T, c *cluster) {
 		{"&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&resourceVersion={second}", []string{three}},
 		{"&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&resourceVersion={third}&allowWatchBookmarks=true", nil},
 		{"&allowWatchBookmarks=true", []string{one, two, three, end}},
-		{initialEnd + "&limit=1&continue=ignored", []string{one, two, three, end}},
+		{initialEnd + "&limit=1", []string{one, two, three, end}},
 		{initialEnd + "&labelSelector=app%3Dx", []string{one, three, end}},
 		{initialEnd + "&fieldSelector=spec.nodeName%3Dn2", []string{two, end}},
-		{"&limit=1&continue=ignored&resourceVersion=0", []string{one, two, three}},
+		{"&limit=1&continue=ignored&resourceVersion={second}", []string{three}},
 		{initialEnd + "&resourceVersion={future}", []string{"ERROR 504 Timeout"}},
 	} {
 		open = append(open, opened{tt.query, c.watch(expand("/api/v1/pods?watch=true"+tt.query, revs)), tt.events})
@@ -102,6 +102,7 @@ func TestWatchRefusals(t *testing.T) {
 		{"/api/v1/pods?watch=1&sendInitialEvents=true", 422, metav1.StatusReasonInvalid},
 		{"/api/v1/pods?watch=1&resourceVersionMatch=NotOlderThan&resourceVersion=1", 422, metav1.StatusReasonInvalid},
 		{"/api/v1/pods?watch=1&sendInitialEvents=true&resourceVersionMatch=Exact&resourceVersion=1", 422, metav1.StatusReasonInvalid},
+		{"/api/v1/pods?watch=1&continue=x", 422, metav1.StatusReasonInvalid},
 		{"/api/v1/pods?watch=1&resourceVersion=soon", 400, metav1.StatusReasonBadRequest},
 		{"/api/v1/pods?watch=1&timeoutSeconds=soon", 400, metav1.StatusReasonBadRequest},
 		{"/api/v1/pods?watch=1&fieldSelector=x%3Dy", 400, metav1.StatusReasonBadRequest},

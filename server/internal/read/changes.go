@@ -25,7 +25,7 @@ type Changes struct {
 // options select, that were made after one revision and through another; 0 for the latter is
 // no limit.
 func (r *Reader) Changes(ctx context.Context, scope Scope, opts *metav1.ListOptions, after, through storage.Revision, limit int) (Changes, error) {
-	sel, err := scope.parse(opts)
+	sel, err := scope.parse(opts, func(*metav1.ListOptions) error { return nil })
 	if err != nil {
 		return Changes{}, err
 	}

@@ -3,6 +3,8 @@ package read
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"path"
 	"strings"
 
@@ -50,30 +52,37 @@ func encodeToken(t continueToken) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(data), nil
 }
 
-// decodeContinue reads a token. Every error is a 400.
+// decodeContinue reads a token. Every error is a 400, in the words of Kubernetes.
 func decodeContinue(token string) (continueToken, error) {
-	var t continueToken
+	t, err := parseContinue(token)
+	if err != nil {
+		err = status.BadRequest("invalid continue token: continue key is not valid: %v", err)
+	}
+	return t, err
+}
+
+func parseContinue(token string) (t continueToken, err error) {
 	if len(token) > maxContinueLength {
-		return t, status.BadRequest("continue key is not valid: it is too long")
+		return t, errors.New("it is too long")
 	}
 	data, err := base64.RawURLEncoding.DecodeString(token)
 	if err != nil {
-		return t, status.BadRequest("continue key is not valid: %v", err)
+		return t, err
 	}
 	if err := json.Unmarshal(data, &t); err != nil {
-		return t, status.BadRequest("continue key is not valid: %v", err)
+		return t, err
 	}
 	switch {
 	case t.APIVersion != continueVersion:
-		return t, status.BadRequest("continue key is not valid: server does not recognize this encoded version %q", t.APIVersion)
+		return t, fmt.Errorf("server does not recognize this encoded version %s", t.APIVersion)
 	case t.Revision == 0 || t.Revision < inconsistent:
-		return t, status.BadRequest("continue key is not valid: incorrect encoded start resourceVersion")
+		return t, errors.New("incorrect encoded start resourceVersion (version meta.k8s.io/v1)")
 	case t.Start == "":
-		return t, status.BadRequest("continue key is not valid: no start key")
+		return t, errors.New("encoded start key empty (version meta.k8s.io/v1)")
 	// A start that leaves the list's prefix would show other objects than were
 	// authorized.
 	case path.Clean("/"+t.Start) != "/"+t.Start:
-		return t, status.BadRequest("continue key is not valid: %q", t.Start)
+		return t, errors.New(t.Start)
 	}
 	return t, nil
 }

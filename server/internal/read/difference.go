@@ -31,10 +31,7 @@ type Difference struct {
 // Difference compares a digest with what a list with the same options would show.
 // It fails with ListInstead if a list costs less.
 func (r *Reader) Difference(ctx context.Context, scope Scope, opts *metav1.ListOptions, digest *difference.Digest) (*Difference, error) {
-	sel, err := scope.parse(opts)
-	if err == nil {
-		err = validateList(opts)
-	}
+	sel, err := scope.parse(opts, validateList)
 	if err != nil {
 		return nil, err
 	}

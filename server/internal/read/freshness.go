@@ -67,7 +67,7 @@ func (r *Reader) sourceOfList(ctx context.Context, cache *watchcache.Cache, opts
 	if err != nil {
 		return source, err
 	}
-	limit := opts.Limit
+	limit := max(opts.Limit, 0) // a negative one is none, as in Kubernetes
 	if opts.ResourceVersion != "" && revision == 0 {
 		limit = 0 // Kubernetes ignores the limit at "0", and clients rely on it
 	}

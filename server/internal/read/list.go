@@ -26,10 +26,7 @@ type Page struct {
 // List returns the part of a collection that the options ask for, at the revision
 // that they ask for.
 func (r *Reader) List(ctx context.Context, scope Scope, opts *metav1.ListOptions) (Page, error) {
-	sel, err := scope.parse(opts)
-	if err == nil {
-		err = validateList(opts)
-	}
+	sel, err := scope.parse(opts, validateList)
 	if err != nil {
 		return Page{}, err
 	}

@@ -1,6 +1,8 @@
 package read
 
 import (
+	"fmt"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -18,53 +20,70 @@ type selectors struct {
 	shard  *shard.Selector // nil for the whole collection
 }
 
-// parse checks each option for itself. A name in the path becomes a field selector;
-// one that contradicts the request's field selector is a 400.
-func (s Scope) parse(opts *metav1.ListOptions) (sel selectors, err error) {
-	if opts.Limit < 0 {
-		return sel, invalidOptions(fieldInvalid("limit", opts.Limit, "must not be negative"))
-	}
+// parse checks the options, in the order and the words of Kubernetes: each for itself, then with
+// validate against each other, and then whether the fields can be selected. A name in the path becomes a
+// field selector; beside it, the request's own has to select that name, too.
+func (s Scope) parse(opts *metav1.ListOptions, validate func(*metav1.ListOptions) error) (sel selectors, err error) {
 	if sel.labels, err = labels.Parse(opts.LabelSelector); err != nil {
-		return sel, status.BadRequest("unable to parse labelSelector: %v", err)
+		return sel, status.BadRequest("%v", err)
 	}
 	if sel.fields, err = fields.ParseSelector(opts.FieldSelector); err != nil {
-		return sel, status.BadRequest("unable to parse fieldSelector: %v", err)
-	}
-	for _, requirement := range sel.fields.Requirements() {
-		if !selectable(s.Resource, requirement.Field) {
-			return sel, status.BadRequest("field label not supported: %s", requirement.Field)
-		}
+		return sel, status.BadRequest("%v", err)
 	}
 	if opts.ShardSelector != "" {
 		if sel.shard, err = shard.Parse(opts.ShardSelector); err != nil {
 			return sel, status.BadRequest("unable to parse shardSelector: %v", err)
 		}
 	}
+	if err := validate(opts); err != nil {
+		return sel, err
+	}
+	for _, requirement := range sel.fields.Requirements() {
+		if !selectable(s.Resource, requirement.Field) {
+			return sel, status.BadRequest("%s", notSelectable(s.Resource, requirement.Field))
+		}
+	}
 	if s.Name == "" {
 		return sel, nil
 	}
-	if name, ok := sel.fields.RequiresExactMatch("metadata.name"); ok && name != s.Name {
-		return sel, status.BadRequest("fieldSelector metadata.name=%s contradicts the name %q in the path", name, s.Name)
+	byName := fields.OneTermEqualSelector(nameField, s.Name)
+	if sel.fields.Empty() {
+		sel.fields = byName
+		return sel, nil
 	}
-	sel.fields = fields.AndSelectors(fields.OneTermEqualSelector("metadata.name", s.Name), sel.fields)
+	if name, ok := sel.fields.RequiresExactMatch(nameField); !ok || name != s.Name {
+		return sel, status.BadRequest("fieldSelector metadata.name doesn't match requested name")
+	}
+	sel.fields = fields.AndSelectors(byName, sel.fields)
 	return sel, nil
 }
 
+// The fields by which objects of every kind are selected.
+const (
+	nameField      = "metadata.name"
+	namespaceField = "metadata.namespace"
+)
+
 func selectable(res *resource.Resource, field string) bool {
-	if field == "metadata.name" || field == "metadata.namespace" {
+	if field == nameField || field == namespaceField {
 		return true
 	}
 	_, ok := res.FieldIndex(field)
 	return ok
 }
 
+// notSelectable says so in the words that Kubernetes has for kinds with fields of their own, and for others.
+func notSelectable(res *resource.Resource, field string) string {
+	if len(res.Fields) > 0 || res.Stored().Mixed {
+		return "field label not supported: " + field
+	}
+	return fmt.Sprintf("%q is not a known field selector: only %q, %q", field, nameField, namespaceField)
+}
+
 // Selection checks the options of a list and compiles what they select, for a delete of a
 // collection.
 func (s Scope) Selection(opts *metav1.ListOptions) (*watchcache.Selection, error) {
-	sel, err := s.parse(opts)
-	if err == nil {
-		err = validateList(opts)
-	}
+	sel, err := s.parse(opts, validateList)
 	if err != nil {
 		return nil, err
 	}

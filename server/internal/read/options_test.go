@@ -1,11 +1,13 @@
 package read
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/status"
 )
 
@@ -39,10 +41,7 @@ func FuzzListOptions(f *testing.F) {
 		}
 		scope := Scope{Resource: fx.pods, Namespace: "a", Name: name}
 		for _, validate := range []func(*metav1.ListOptions) error{validateList, validateWatch} {
-			sel, err := scope.parse(&opts)
-			if err == nil {
-				err = validate(&opts)
-			}
+			sel, err := scope.parse(&opts, validate)
 			if err == nil {
 				_, err = parseResourceVersion(opts.ResourceVersion)
 			}
@@ -63,6 +62,68 @@ func FuzzListOptions(f *testing.F) {
 			t.Fatalf("timeoutSeconds=%d means a lifetime of %s", seconds, lifetime)
 		}
 	})
+}
+
+// TestWatchOptionsAgainstEachOther: a refusal has a cause for each mistake, in Kubernetes' order.
+func TestWatchOptionsAgainstEachOther(t *testing.T) {
+	const notOlder, exact = metav1.ResourceVersionMatchNotOlderThan, metav1.ResourceVersionMatchExact
+	const needs, only, wrong, pages = "sendInitialEvents requires", "unless sendInitialEvents is provided", "Unsupported value", "when continue is provided"
+	for _, test := range []struct {
+		opts metav1.ListOptions
+		want []string
+	}{
+		{metav1.ListOptions{}, nil},
+		{metav1.ListOptions{ResourceVersion: "5", Continue: "x"}, nil},
+		{metav1.ListOptions{SendInitialEvents: new(false), ResourceVersionMatch: notOlder}, nil},
+		{metav1.ListOptions{SendInitialEvents: new(true)}, []string{needs}},
+		{metav1.ListOptions{SendInitialEvents: new(true), Continue: "x"}, []string{needs}},
+		{metav1.ListOptions{SendInitialEvents: new(true), ResourceVersionMatch: exact}, []string{needs, wrong}},
+		{metav1.ListOptions{ResourceVersionMatch: notOlder}, []string{only}},
+		{metav1.ListOptions{ResourceVersionMatch: exact, Continue: "x"}, []string{only, wrong, pages}},
+		// It begins with the state, as if it asked for that.
+		{metav1.ListOptions{Continue: "x"}, []string{pages}},
+		{metav1.ListOptions{ResourceVersion: "0", Continue: "x"}, []string{pages}},
+	} {
+		var causes []metav1.StatusCause
+		if err := validateWatch(&test.opts); err != nil {
+			causes = status.Of(err).Details.Causes
+		}
+		if len(causes) != len(test.want) {
+			t.Errorf("%+v: %v, want %q", test.opts, causes, test.want)
+			continue
+		}
+		for i, cause := range causes {
+			if !strings.Contains(cause.Message, test.want[i]) {
+				t.Errorf("%+v: cause %d is %q, want %q", test.opts, i, cause.Message, test.want[i])
+			}
+		}
+	}
+}
+
+// TestSelectorsAreRefusedInKubernetesWords, and after the options that do not go together.
+func TestSelectorsAreRefusedInKubernetesWords(t *testing.T) {
+	f := newFixture(t)
+	pods, plain := Scope{Resource: f.pods}, Scope{Resource: &resource.Resource{}}
+	for _, test := range []struct {
+		scope Scope
+		opts  metav1.ListOptions
+		want  string
+	}{
+		{pods, metav1.ListOptions{LabelSelector: "a in ("}, "unable to parse requirement: "},
+		{pods, metav1.ListOptions{FieldSelector: "a"}, "invalid selector: 'a'; can't understand 'a'"},
+		{pods, metav1.ListOptions{FieldSelector: "a=b"}, "field label not supported: a"},
+		{plain, metav1.ListOptions{FieldSelector: "a=b"}, `"a" is not a known field selector: only "metadata.name", "metadata.namespace"`},
+		{pods, metav1.ListOptions{FieldSelector: "a=b", ResourceVersionMatch: "Exact"}, "resourceVersionMatch is forbidden unless"},
+		{Scope{Resource: f.pods, Name: "n"}, metav1.ListOptions{FieldSelector: "metadata.name=m"}, "fieldSelector metadata.name doesn't match requested name"},
+		{Scope{Resource: f.pods, Name: "n"}, metav1.ListOptions{FieldSelector: "metadata.namespace=m"}, "fieldSelector metadata.name doesn't match requested name"},
+	} {
+		if _, err := test.scope.parse(&test.opts, validateList); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%+v: %v, want %s", test.opts, err, test.want)
+		}
+	}
+	if _, err := (Scope{Resource: f.pods, Name: "n"}).parse(&metav1.ListOptions{FieldSelector: "metadata.name=n,metadata.namespace=m"}, validateList); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestWatchLifetimes(t *testing.T) {

@@ -7,13 +7,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// invalidOptions is the 422 about options that do not go together.
+// invalidOptions is the 422 about options that do not go together; nil if nothing is wrong.
 func invalidOptions(errs ...*field.Error) error {
+	if len(errs) == 0 {
+		return nil
+	}
 	return apierrors.NewInvalid(schema.GroupKind{Group: "meta.k8s.io", Kind: "ListOptions"}, "", errs)
-}
-
-func fieldInvalid(name string, value any, detail string) *field.Error {
-	return field.Invalid(field.NewPath(name), value, detail)
 }
 
 func fieldForbidden(name, detail string) *field.Error {
@@ -47,24 +46,33 @@ func validateList(o *metav1.ListOptions) error {
 	if o.SendInitialEvents != nil {
 		errs = append(errs, fieldForbidden(initialEventsOption, "sendInitialEvents is forbidden for list"))
 	}
-	if len(errs) > 0 {
-		return invalidOptions(errs...)
-	}
-	return nil
+	return invalidOptions(errs...)
 }
 
 // validateWatch checks the options of a watch against each other, as KEP-3157 says.
 func validateWatch(o *metav1.ListOptions) error {
-	switch {
-	case o.SendInitialEvents != nil && o.ResourceVersionMatch == "":
-		return invalidOptions(fieldForbidden(matchOption, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
-	case o.ResourceVersionMatch == "":
-		return nil
-	case o.SendInitialEvents == nil:
-		return invalidOptions(fieldForbidden(matchOption, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"))
-	case o.ResourceVersionMatch != metav1.ResourceVersionMatchNotOlderThan:
-		return invalidOptions(field.NotSupported(field.NewPath(matchOption), o.ResourceVersionMatch,
-			[]metav1.ResourceVersionMatch{metav1.ResourceVersionMatchNotOlderThan}))
+	const notOlderThan = metav1.ResourceVersionMatchNotOlderThan
+	var errs []*field.Error
+	match := o.ResourceVersionMatch
+	if o.SendInitialEvents != nil && match != notOlderThan {
+		errs = append(errs, fieldForbidden(matchOption, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
 	}
-	return nil
+	if match != "" {
+		if o.SendInitialEvents == nil {
+			errs = append(errs, fieldForbidden(matchOption, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"))
+		}
+		if match != notOlderThan {
+			errs = append(errs, field.NotSupported(field.NewPath(matchOption), match, []metav1.ResourceVersionMatch{notOlderThan}))
+		}
+	}
+	if o.Continue != "" && (match != "" || beginsWithState(o)) {
+		errs = append(errs, fieldForbidden(matchOption, "resourceVersionMatch is forbidden when continue is provided"))
+	}
+	return invalidOptions(errs...)
+}
+
+// beginsWithState reports whether a watch does not say whether it begins with the state that there is,
+// and does: Kubernetes takes it for one that asks for initial events.
+func beginsWithState(o *metav1.ListOptions) bool {
+	return o.SendInitialEvents == nil && o.ResourceVersionMatch == "" && (o.ResourceVersion == "" || o.ResourceVersion == "0")
 }

@@ -53,10 +53,7 @@ type cursor interface {
 // Watch checks what a watch request asks for. Its errors are the answer to the
 // request; those of Open and Read are for the stream that has begun by then.
 func (r *Reader) Watch(scope Scope, opts *metav1.ListOptions) (w Watch, err error) {
-	sel, err := scope.parse(opts)
-	if err == nil {
-		err = validateWatch(opts)
-	}
+	sel, err := scope.parse(opts, validateWatch)
 	if err != nil {
 		return w, err
 	}

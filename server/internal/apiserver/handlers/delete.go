@@ -150,7 +150,7 @@ func (h *Handlers) deleteCollection(w http.ResponseWriter, r *http.Request, q *r
 func (h *Handlers) deleteListed(
 	ctx context.Context, q *request.Info, reg registry.Registry, opts *metav1.DeleteOptions, list *metav1.ListOptions, selection *watchcache.Selection,
 ) (page read.Page, err error) {
-	if list.Limit == 0 && list.Continue == "" && list.ResourceVersion == "" {
+	if list.Limit <= 0 && list.Continue == "" && list.ResourceVersion == "" {
 		deleted, err := reg.DeleteCollection(ctx, q.Namespace, selection, opts)
 		if err != nil {
 			return page, err

@@ -32,15 +32,27 @@ func ListOptions(query url.Values) (opts metav1.ListOptions, err error) {
 		send := IsTrue(query, "sendInitialEvents")
 		opts.SendInitialEvents = &send
 	}
-	seconds, err := IntParameter(query, "timeoutSeconds")
-	if err != nil {
+	if opts.TimeoutSeconds, err = number(query, "timeoutSeconds"); err != nil {
 		return opts, err
 	}
-	if seconds != 0 {
-		opts.TimeoutSeconds = new(seconds)
+	limit, err := number(query, "limit")
+	if limit != nil {
+		opts.Limit = *limit
 	}
-	opts.Limit, err = IntParameter(query, "limit")
 	return opts, err
+}
+
+// number reads a whole number as Kubernetes does, which refuses one that is there and empty; nil if the
+// query does not have it.
+func number(query url.Values, name string) (*int64, error) {
+	if !query.Has(name) {
+		return nil, nil
+	}
+	n, err := strconv.ParseInt(query.Get(name), 10, 64)
+	if err != nil {
+		return nil, status.BadRequest("%v", err)
+	}
+	return &n, nil
 }
 
 // IntParameter reads a whole number; 0 if the query does not have it.
