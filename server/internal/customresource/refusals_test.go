@@ -2,6 +2,7 @@ package customresource_test
 
 import (
 	"net/http"
+	"slices"
 	"testing"
 )
 
@@ -45,6 +46,30 @@ func TestRequestsThatDoNotFit(t *testing.T) {
 			is(http.StatusUnsupportedMediaType).
 			says("accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml")
 	}
+}
+
+// TestNamesAreCheckedFirst: names, and prefixes of names, of new objects, before the rest of the metadata and
+// the schema.
+func TestNamesAreCheckedFirst(t *testing.T) {
+	c := start(t)
+	c.define("widgets.yaml")
+	wrong := widget("It", object{"color": 1})
+	wrong["metadata"].(object)["generateName"] = "It_"
+	wrong["metadata"].(object)["labels"] = object{"a": "?"}
+	refused := c.do(http.MethodPost, widgets, wrong).is(http.StatusUnprocessableEntity).object()
+	var fields []string
+	for _, cause := range at(refused, "details.causes").([]any) {
+		fields = append(fields, cause.(object)["field"].(string))
+	}
+	if want := []string{"metadata.generateName", "metadata.name", "metadata.labels", "spec.color"}; !slices.Equal(fields[:min(len(fields), 4)], want) {
+		t.Errorf("mistakes in %q, not %q", fields, want)
+	}
+	named := widget("it", object{"color": "red"})
+	named["metadata"].(object)["generateName"] = "It_"
+	c.do(http.MethodPost, widgets, named).is(http.StatusUnprocessableEntity).says("metadata.generateName: Invalid value")
+	delete(named["metadata"].(object), "generateName")
+	c.do(http.MethodPost, widgets, named).is(http.StatusCreated)
+	c.merge(widgets+"/it", object{"metadata": object{"generateName": "It_"}}).is(http.StatusOK)
 }
 
 // TestKindsThatDoNotFit: an object of another kind is invalid, and one without

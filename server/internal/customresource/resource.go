@@ -60,6 +60,7 @@ func (v *version) strategy() resource.Strategy {
 			// Validation reports a schema that cannot be read.
 			_ = v.defaults(obj.(*unstructured.Unstructured))
 		},
+		ValidateName: validateNames,
 		ValidateCreate: func(obj resource.Object) field.ErrorList {
 			return v.validateCreate(obj.(*unstructured.Unstructured))
 		},

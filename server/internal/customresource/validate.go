@@ -17,7 +17,25 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/common"
+
+	"github.com/levelwire/levelwire/server/internal/resource"
 )
+
+// validateNames checks the names of a new object. The registry refuses a missing name.
+func validateNames(obj resource.Object, isNew bool) field.ErrorList {
+	var errs field.ErrorList
+	check := func(part, name string, prefix bool) {
+		if !isNew || name == "" {
+			return
+		}
+		for _, message := range apivalidation.NameIsDNSSubdomain(name, prefix) {
+			errs = append(errs, field.Invalid(field.NewPath("metadata", part), name, message))
+		}
+	}
+	check("generateName", obj.GetGenerateName(), true)
+	check("name", obj.GetName(), false)
+	return errs
+}
 
 // validateCreate checks a new object.
 func (v *version) validateCreate(u *unstructured.Unstructured) field.ErrorList {
@@ -27,11 +45,6 @@ func (v *version) validateCreate(u *unstructured.Unstructured) field.ErrorList {
 	}
 	if wrong := v.schema.wrongElements(nil, u.Object, v.schema.props); wrong != nil {
 		return wrong
-	}
-	if name := u.GetName(); name != "" { // the registry refuses a missing name
-		for _, message := range apivalidation.NameIsDNSSubdomain(name, false) {
-			errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), name, message))
-		}
 	}
 	errs = append(errs, validation.ValidateCustomResource(nil, u.Object, checks.whole)...)
 	errs = append(errs, v.validateScale(u, true)...)
