@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -126,6 +127,79 @@ func TestPackagesOfTheClientAreNamed(t *testing.T) {
 			}
 		}
 	}
+}
+
+// command is a go test command with an expression, in a document.
+var command = regexp.MustCompile("`go test ([^`]*-run [^`]*)`")
+
+// TestFaultsAreTested: each expression of a command in docs/faults.md names a test of the packages in it.
+func TestFaultsAreTested(t *testing.T) {
+	const path = "docs/faults.md"
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands := command.FindAllStringSubmatch(string(text), -1)
+	if len(commands) < 50 {
+		t.Errorf("%s has %d commands, want at least 50", path, len(commands))
+	}
+	for _, match := range commands {
+		names, expressions := testsOf(t, match[1])
+		if expressions == "^$" {
+			continue // only fuzzes, or measures
+		}
+		for expression := range strings.SplitSeq(expressions, "|") {
+			wanted := regexp.MustCompile(expression)
+			if !slices.ContainsFunc(names, wanted.MatchString) {
+				t.Errorf("%s: go test %s: no test is called %s", path, match[1], expression)
+			}
+		}
+	}
+}
+
+// testFunction is the declaration of a test or fuzz target.
+var testFunction = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+
+// testsOf returns the tests of the packages that a command names, and its expression.
+func testsOf(t *testing.T, command string) (names []string, expressions string) {
+	t.Helper()
+	words := strings.Fields(strings.ReplaceAll(command, `\|`, "|"))
+	for i, word := range words {
+		if word == "-run" {
+			expressions = strings.Trim(words[i+1], "'")
+		}
+		dir, below := strings.CutSuffix(word, "/...")
+		if !strings.HasPrefix(dir, "./") {
+			continue
+		}
+		for _, file := range testFiles(t, dir, below) {
+			source, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, found := range testFunction.FindAllStringSubmatch(string(source), -1) {
+				names = append(names, found[1])
+			}
+		}
+	}
+	return names, expressions
+}
+
+func testFiles(t *testing.T, dir string, below bool) (files []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() && !below && filepath.Clean(path) != filepath.Clean(dir) {
+			return filepath.SkipDir
+		}
+		if strings.HasSuffix(path, "_test.go") {
+			files = append(files, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
 }
 
 func documents(t *testing.T) []string {
