@@ -29,6 +29,14 @@ type variable struct {
 	kind    *apiservercel.DeclType
 }
 
+// growth is that of the variable's value; see maxGrowth.
+func (v *variable) growth() int {
+	if v.program == nil {
+		return 1
+	}
+	return v.program.growth
+}
+
 // NewCompiler returns a Compiler without variables.
 func NewCompiler(mode Mode) *Compiler { return &Compiler{mode: mode} }
 
@@ -125,11 +133,19 @@ func (c *Compiler) compile(expression string, declarations Declarations, used []
 			Type: apiservercel.ErrorTypeInvalid, Detail: "compilation failed: " + issues.String(), Cause: apiservercel.NewCompilationError(issues),
 		}
 	}
+	grown := make(map[string]int, len(used))
+	for _, v := range used {
+		grown[v.name] = v.growth()
+	}
+	growth, tooLarge := checkGrowth(ast, grown)
+	if tooLarge != nil {
+		return nil, &apiservercel.Error{Type: apiservercel.ErrorTypeInvalid, Detail: "compilation failed: " + tooLarge.Error()}
+	}
 	tree, err := env.planner.NewInterpretable(ast.NativeRep(), env.options...)
 	if err != nil {
 		return nil, internalError("program instantiation failed", err)
 	}
-	return newProgram(tree, ast.OutputType())
+	return newProgram(tree, ast.OutputType(), growth)
 }
 
 func internalError(what string, err error) error {

@@ -43,7 +43,11 @@ func checkDevice(expression string) error {
 	if issues.Err() != nil {
 		return nil
 	}
-	if _, err := checkParsed(plain, parsed); err != nil {
+	_, err := checkParsed(plain, parsed)
+	if err == nil {
+		_, err = checkGrowth(parsed, nil)
+	}
+	if err != nil {
 		return &apiservercel.Error{Type: apiservercel.ErrorTypeInvalid, Detail: err.Error()}
 	}
 	return nil

@@ -20,14 +20,15 @@ import (
 type Program struct {
 	tree   *interpreter.ObservableInterpretable
 	result *cel.Type
+	growth int // of its value; see maxGrowth
 }
 
-func newProgram(tree interpreter.InterpretableV2, result *cel.Type) (*Program, error) {
+func newProgram(tree interpreter.InterpretableV2, result *cel.Type, growth int) (*Program, error) {
 	observable, ok := tree.(*interpreter.ObservableInterpretable)
 	if !ok {
 		return nil, internalError("program instantiation failed", fmt.Errorf("the cost of a %T is not counted", tree))
 	}
-	return &Program{tree: observable, result: result}, nil
+	return &Program{tree: observable, result: result, growth: growth}, nil
 }
 
 // eval evaluates the expression and returns what that has cost. The error is of the
@@ -86,6 +87,8 @@ func programKey(expression string, d Declarations, mode Mode, used []variable) s
 		b.WriteString(v.name)
 		b.WriteByte(':')
 		b.WriteString(v.kind.CelType().String())
+		b.WriteByte('*')
+		b.WriteString(strconv.Itoa(v.growth()))
 	}
 	b.WriteByte('\n')
 	b.WriteString(expression)

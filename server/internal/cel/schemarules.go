@@ -105,6 +105,9 @@ func checkComplexity(expression string) (work int, err error) {
 		var n int
 		n, tooComplex = checkParsed(env, parsed)
 		work += n
+		if tooComplex == nil {
+			_, tooComplex = checkGrowth(parsed, nil)
+		}
 	}
 	if tooComplex != nil {
 		return 0, fmt.Errorf("the rule %.100q: %w", expression, tooComplex)
