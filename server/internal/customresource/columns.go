@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
-	"strings"
 	"sync"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/duration"
-	"k8s.io/client-go/util/jsonpath"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
@@ -41,37 +39,32 @@ func columnsOf(added []apiextensionsv1.CustomResourceColumnDefinition) ([]metav1
 			Name: c.Name, Type: c.Type, Format: c.Format, Description: description, Priority: c.Priority,
 		})
 	}
-	paths := sync.OnceValue(func() []*jsonpath.JSONPath { return parsePaths(added) })
+	paths := sync.OnceValue(func() []columnPath { return parsePaths(added) })
 	return columns, func(obj resource.Object) []any {
 		cells := []any{obj.GetName()}
+		row := newRow(obj.(*unstructured.Unstructured).Object)
 		for i, path := range paths() {
-			cells = append(cells, cell(added[i].Type, path, obj.(*unstructured.Unstructured).Object))
+			cells = append(cells, row.cell(added[i].Type, path))
 		}
 		return cells
 	}
 }
 
-// parsePaths returns nil where a path cannot be parsed, and for one that leaves
-// its braces: it could begin a range, and paths with a range must not be
-// evaluated by two requests at once.
-func parsePaths(added []apiextensionsv1.CustomResourceColumnDefinition) []*jsonpath.JSONPath {
-	paths := make([]*jsonpath.JSONPath, len(added))
+func parsePaths(added []apiextensionsv1.CustomResourceColumnDefinition) []columnPath {
+	paths := make([]columnPath, len(added))
 	for i, c := range added {
-		path := jsonpath.New(c.Name).AllowMissingKeys(true)
-		if !strings.ContainsAny(c.JSONPath, "{}") && path.Parse("{"+c.JSONPath+"}") == nil {
-			paths[i] = path
-		}
+		paths[i] = parsePath(c.Name, c.JSONPath)
 	}
 	return paths
 }
 
 // cell returns the value of an object in a column; nil if the object has no value
-// of the column's type there.
-func cell(kind string, path *jsonpath.JSONPath, object map[string]any) any {
-	if path == nil {
+// of the column's type there, or if the row has become too expensive.
+func (r *row) cell(kind string, path columnPath) any {
+	if !r.allows(path) {
 		return nil
 	}
-	results, err := path.FindResults(object)
+	results, err := path.FindResults(r.object)
 	if err != nil || len(results) == 0 || len(results[0]) == 0 || !results[0][0].IsValid() {
 		return nil
 	}
@@ -81,6 +74,7 @@ func cell(kind string, path *jsonpath.JSONPath, object map[string]any) any {
 		if path.PrintResults(&text, []reflect.Value{reflect.ValueOf(value)}) != nil {
 			return nil
 		}
+		r.bytes -= text.Len()
 		return text.String()
 	}
 	return typedCell(kind, value)

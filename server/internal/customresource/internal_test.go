@@ -157,6 +157,38 @@ func TestColumnsAreSinglePaths(t *testing.T) {
 	}
 }
 
+// TestDearColumns: a row costs what its object costs, whatever the columns of a definition say. The first path
+// would find 10^20 values, and the columns of the last case 2 GB.
+func TestDearColumns(t *testing.T) {
+	nested := any("x")
+	for range 60 {
+		nested = map[string]any{"a": nested}
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"name": "n"}, "spec": nested, "text": strings.Repeat("x", 100_000), "list": []any{"x", "y"},
+	}}
+	cells := func(kind string, times int, paths ...string) []any {
+		var columns []apiextensionsv1.CustomResourceColumnDefinition
+		for _, path := range slices.Repeat(paths, times) {
+			columns = append(columns, apiextensionsv1.CustomResourceColumnDefinition{Name: "C", Type: kind, JSONPath: path})
+		}
+		_, row := columnsOf(columns)
+		return row(u)[1:]
+	}
+	if got := cells("string", 1, ".spec"+strings.Repeat("..a", 20), ".spec"+strings.Repeat("['a','a']", 50), "."+strings.Repeat("a", 2000)); !slices.Equal(got, []any{nil, nil, nil}) {
+		t.Errorf("dear paths find %v", got)
+	}
+	if got := cells("string", 1, "..list[0]", ".list[*]", ".list[0,1]", `.list[?(@=="y")]`); !slices.Equal(got, []any{"x", "x", "x", "y"}) {
+		t.Errorf("cheap ones find %v", got)
+	}
+	for _, path := range []string{".list[*]", ".spec..a", ".text"} {
+		shown := slices.DeleteFunc(cells("string", 20_000, path), func(cell any) bool { return cell == nil })
+		if len(shown) == 0 || len(shown) > 100 {
+			t.Errorf("%s is shown in %d of 20,000 columns", path, len(shown))
+		}
+	}
+}
+
 // FuzzReadHead: whatever is in the store, reading it returns.
 func FuzzReadHead(f *testing.F) {
 	for _, name := range []string{"gadgets.yaml", "widgets.yaml", "certs.yaml"} {
