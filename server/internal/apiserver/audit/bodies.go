@@ -75,33 +75,40 @@ func responseJSON(header http.Header, body []byte) ([]byte, bool) {
 }
 
 // withoutManagedFields returns an object, a list or a table without the managedFields of
-// its objects.
+// its objects. What is in an item, or in the object of a row, is no list: a document of lists in lists
+// would be read once for each level.
 func withoutManagedFields(object []byte) []byte {
+	return editObject(object, func(content map[string]json.RawMessage) {
+		withoutOwn(content)
+		edit(content, "items", eachOf(ownWithoutManagedFields))
+		edit(content, "rows", eachOf(func(row []byte) []byte {
+			return editObject(row, func(members map[string]json.RawMessage) { edit(members, "object", ownWithoutManagedFields) })
+		}))
+	})
+}
+
+// ownWithoutManagedFields returns an object without its managedFields.
+func ownWithoutManagedFields(object []byte) []byte { return editObject(object, withoutOwn) }
+
+// withoutOwn removes an object's managedFields from its members.
+func withoutOwn(content map[string]json.RawMessage) {
+	edit(content, "metadata", func(metadata []byte) []byte {
+		return editObject(metadata, func(members map[string]json.RawMessage) { delete(members, "managedFields") })
+	})
+}
+
+// editObject returns an object as f leaves its members. What has no managedFields, or is no object, as a
+// patch that is an array, is returned as it is.
+func editObject(object []byte, f func(members map[string]json.RawMessage)) []byte {
 	if !bytes.Contains(object, []byte(`"managedFields"`)) {
 		return object
 	}
-	var content map[string]json.RawMessage
-	if json.Unmarshal(object, &content) != nil {
-		return object // a patch that is an array
+	var members map[string]json.RawMessage
+	if json.Unmarshal(object, &members) != nil {
+		return object
 	}
-	edit(content, "metadata", func(metadata []byte) []byte {
-		var members map[string]json.RawMessage
-		if json.Unmarshal(metadata, &members) != nil {
-			return metadata
-		}
-		delete(members, "managedFields")
-		return marshal(members, metadata)
-	})
-	edit(content, "items", eachOf(withoutManagedFields))
-	edit(content, "rows", eachOf(func(row []byte) []byte {
-		var members map[string]json.RawMessage
-		if json.Unmarshal(row, &members) != nil {
-			return row
-		}
-		edit(members, "object", withoutManagedFields)
-		return marshal(members, row)
-	}))
-	return marshal(content, object)
+	f(members)
+	return marshal(members, object)
 }
 
 // edit replaces a member by what f returns for it.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"net/http"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -64,10 +65,24 @@ func TestWithoutManagedFields(t *testing.T) {
 		`{"metadata":"managedFields","managedFields":1}`:                     `{"managedFields":1,"metadata":"managedFields"}`,
 		`null`:                         `null`,
 		`{"data":{"managedFields":1}}`: `{"data":{"managedFields":1}}`,
+		`{"items":[{"items":[{"metadata":{"managedFields":1}}]}]}`: `{"items":[{"items":[{"metadata":{"managedFields":1}}]}]}`,
 	} {
 		if got := string(withoutManagedFields([]byte(in))); got != want {
 			t.Errorf("%s becomes %s, want %s", in, got, want)
 		}
+	}
+}
+
+// TestListsInLists: an item is not searched for items. A document of 3 MB, 4,000 levels deep, was read once
+// for each level before.
+func TestListsInLists(t *testing.T) {
+	allocated := func(levels int) float64 {
+		managed := `{"metadata":{"managedFields":["` + strings.Repeat("x", 10_000) + `"]}}`
+		object := []byte(strings.Repeat(`{"items":[`, levels) + managed + strings.Repeat(`]}`, levels))
+		return testing.AllocsPerRun(1, func() { withoutManagedFields(object) })
+	}
+	if few, many := allocated(10), allocated(1000); many > 2*few {
+		t.Errorf("%v allocations for 10 lists in each other, %v for 1,000", few, many)
 	}
 }
 
