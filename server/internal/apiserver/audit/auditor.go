@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	auditinternal "k8s.io/apiserver/pkg/apis/audit"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
-	"k8s.io/apiserver/pkg/audit"
 	"k8s.io/apiserver/pkg/audit/policy"
 	"k8s.io/apiserver/plugin/pkg/audit/log"
 
@@ -119,7 +118,7 @@ var groupVersion schema.GroupVersion = auditv1.SchemeGroupVersion
 
 // Auditor audits requests. Its methods may be called concurrently.
 type Auditor struct {
-	policy  audit.PolicyRuleEvaluator
+	policy  *rules
 	sinks   []sink
 	metrics *metrics
 	cancel  context.CancelFunc // ends calls of the webhook
@@ -137,7 +136,7 @@ func New(config Config, logger *slog.Logger) (*Auditor, error) {
 		return nil, fmt.Errorf("--audit-policy-file: %w", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	a := &Auditor{policy: policy.NewPolicyRuleEvaluator(rules), metrics: newMetrics(), cancel: cancel}
+	a := &Auditor{policy: newRules(rules), metrics: newMetrics(), cancel: cancel}
 	add := func(b backend, d *Delivery, senders int) {
 		a.sinks = append(a.sinks, newSink(b, d.Mode, d.limits(config.BufferBytes, senders), a.metrics, logger))
 	}

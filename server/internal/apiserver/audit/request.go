@@ -75,7 +75,7 @@ type Attributes struct {
 // attributes is the authenticated one, not the one that it impersonates. Received or
 // NotAuthenticated must be called before anything else but Annotate.
 func (a *Auditor) Begin(r *http.Request, of Attributes, id string, received time.Time) *Request {
-	config := a.policy.EvaluatePolicyRule(attributes{of.Attributes})
+	config := a.policy.configFor(of.Attributes)
 	a.metrics.levels.WithLabelValues(string(config.Level)).Inc()
 	if config.Level == auditinternal.LevelNone {
 		return nil
