@@ -247,5 +247,35 @@ func TestPoliciesOfManyExpressions(t *testing.T) {
 		hook := admissionv1.ValidatingWebhook{Name: fmt.Sprintf("h%d.example.com", i), MatchConditions: []admissionv1.MatchCondition{{Name: "c", Expression: long(2000 + i)}}}
 		hooks.Webhooks = append(hooks.Webhooks, hook)
 	}
-	checkErrors(t, validatingWebhookRules().Validate(hooks), "webhooks[70].matchConditions[0].expression|"+more)
+	checkErrors(t, validatingWebhookRules().ValidateCreate(hooks), "webhooks[70].matchConditions[0].expression|"+more)
+}
+
+// TestTooManyStoredConditions: a webhook configuration with more match conditions than a new one may have, which another
+// server has stored, can be made smaller, and gets no others.
+func TestTooManyStoredConditions(t *testing.T) {
+	made := 3000
+	conditions := func() []admissionv1.MatchCondition { // none equals another: what is compiled already costs nothing
+		made++
+		return []admissionv1.MatchCondition{{Name: "c", Expression: fmt.Sprintf(" '%s' != '%d'", strings.Repeat("a", 10_000), made)}}
+	}
+	says := func(errs field.ErrorList) bool { return strings.Contains(errs.ToAggregate().Error(), "all may take") }
+	for _, other := range []bool{false, true} {
+		validating, mutating := &admissionv1.ValidatingWebhookConfiguration{}, &admissionv1.MutatingWebhookConfiguration{}
+		for i := range 80 {
+			name := fmt.Sprintf("h%d.example.com", i)
+			validating.Webhooks = append(validating.Webhooks, admissionv1.ValidatingWebhook{Name: name, MatchConditions: conditions()})
+			mutating.Webhooks = append(mutating.Webhooks, admissionv1.MutatingWebhook{Name: name, MatchConditions: conditions()})
+		}
+		now, nowMutating := validating.DeepCopy(), mutating.DeepCopy()
+		now.Webhooks, nowMutating.Webhooks = now.Webhooks[1:], nowMutating.Webhooks[1:]
+		if other {
+			now.Webhooks[78].MatchConditions, nowMutating.Webhooks[78].MatchConditions = conditions(), conditions()
+		}
+		if got := says(validatingWebhookRules().ValidateUpdate(now, validating)); got != other {
+			t.Errorf("other conditions: %v; a validating configuration is refused: %v", other, got)
+		}
+		if got := says(mutatingWebhookRules().ValidateUpdate(nowMutating, mutating)); got != other {
+			t.Errorf("other conditions: %v; a mutating configuration is refused: %v", other, got)
+		}
+	}
 }

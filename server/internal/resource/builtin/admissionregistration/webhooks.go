@@ -37,17 +37,29 @@ func validatingWebhookRules() define.Rules[*admissionv1.ValidatingWebhookConfigu
 				defaultRuleScopes(h.Rules)
 			}
 		},
-		Validate: func(c *admissionv1.ValidatingWebhookConfiguration) field.ErrorList {
-			var errs field.ErrorList
-			seen := newWebhooks()
-			for i, h := range c.Webhooks {
-				errs = append(errs, validateWebhook(webhooksPath.Index(i), webhook{
-					h.Name, h.ClientConfig, h.Rules, h.FailurePolicy, h.MatchPolicy, h.NamespaceSelector, h.ObjectSelector, h.SideEffects, h.TimeoutSeconds, h.AdmissionReviewVersions, h.MatchConditions,
-				}, seen, nil)...)
+		ValidateCreate: func(c *admissionv1.ValidatingWebhookConfiguration) field.ErrorList {
+			return validateValidatingWebhooks(c)
+		},
+		ValidateUpdate: func(c, old *admissionv1.ValidatingWebhookConfiguration) field.ErrorList {
+			var before []string
+			for i := range old.Webhooks {
+				before = append(before, conditionsOf(old.Webhooks[i].MatchConditions)...)
 			}
-			return errs
+			return validateValidatingWebhooks(c, before...)
 		},
 	}
+}
+
+// validateValidatingWebhooks checks a configuration. before are the match conditions that it has had.
+func validateValidatingWebhooks(c *admissionv1.ValidatingWebhookConfiguration, before ...string) field.ErrorList {
+	var errs field.ErrorList
+	seen := newWebhooks(before)
+	for i, h := range c.Webhooks {
+		errs = append(errs, validateWebhook(webhooksPath.Index(i), webhook{
+			h.Name, h.ClientConfig, h.Rules, h.FailurePolicy, h.MatchPolicy, h.NamespaceSelector, h.ObjectSelector, h.SideEffects, h.TimeoutSeconds, h.AdmissionReviewVersions, h.MatchConditions,
+		}, seen, nil)...)
+	}
+	return errs
 }
 
 func mutatingWebhookRules() define.Rules[*admissionv1.MutatingWebhookConfiguration] {
@@ -64,19 +76,29 @@ func mutatingWebhookRules() define.Rules[*admissionv1.MutatingWebhookConfigurati
 				defaultRuleScopes(h.Rules)
 			}
 		},
-		Validate: func(c *admissionv1.MutatingWebhookConfiguration) field.ErrorList {
-			var errs field.ErrorList
-			seen := newWebhooks()
-			for i, h := range c.Webhooks {
-				reinvocation := oneOfPtr(webhooksPath.Index(i).Child("reinvocationPolicy"), h.ReinvocationPolicy,
-					admissionv1.NeverReinvocationPolicy, admissionv1.IfNeededReinvocationPolicy)
-				errs = append(errs, validateWebhook(webhooksPath.Index(i), webhook{
-					h.Name, h.ClientConfig, h.Rules, h.FailurePolicy, h.MatchPolicy, h.NamespaceSelector, h.ObjectSelector, h.SideEffects, h.TimeoutSeconds, h.AdmissionReviewVersions, h.MatchConditions,
-				}, seen, reinvocation)...)
+		ValidateCreate: func(c *admissionv1.MutatingWebhookConfiguration) field.ErrorList { return validateMutatingWebhooks(c) },
+		ValidateUpdate: func(c, old *admissionv1.MutatingWebhookConfiguration) field.ErrorList {
+			var before []string
+			for i := range old.Webhooks {
+				before = append(before, conditionsOf(old.Webhooks[i].MatchConditions)...)
 			}
-			return errs
+			return validateMutatingWebhooks(c, before...)
 		},
 	}
+}
+
+// validateMutatingWebhooks checks a configuration. before are the match conditions that it has had.
+func validateMutatingWebhooks(c *admissionv1.MutatingWebhookConfiguration, before ...string) field.ErrorList {
+	var errs field.ErrorList
+	seen := newWebhooks(before)
+	for i, h := range c.Webhooks {
+		reinvocation := oneOfPtr(webhooksPath.Index(i).Child("reinvocationPolicy"), h.ReinvocationPolicy,
+			admissionv1.NeverReinvocationPolicy, admissionv1.IfNeededReinvocationPolicy)
+		errs = append(errs, validateWebhook(webhooksPath.Index(i), webhook{
+			h.Name, h.ClientConfig, h.Rules, h.FailurePolicy, h.MatchPolicy, h.NamespaceSelector, h.ObjectSelector, h.SideEffects, h.TimeoutSeconds, h.AdmissionReviewVersions, h.MatchConditions,
+		}, seen, reinvocation)...)
+	}
+	return errs
 }
 
 // defaultWebhook completes what both kinds of webhooks have.
@@ -121,8 +143,8 @@ type webhooks struct {
 	conditions *expressions
 }
 
-func newWebhooks() webhooks {
-	return webhooks{names: sets.New[string](), conditions: newExpressions(false)}
+func newWebhooks(before []string) webhooks {
+	return webhooks{names: sets.New[string](), conditions: newExpressions(false, before...)}
 }
 
 // validateWebhook checks what both kinds of webhooks have, in kube-apiserver's order. own are the
