@@ -15,6 +15,7 @@ import (
 type TypeChecker struct {
 	env       *cel.Env
 	variables *apiservercel.DeclType
+	work      int
 }
 
 // Types are the types of object and oldObject, and of params. nil is any type. HasParams
@@ -56,10 +57,13 @@ func NewTypeChecker(types Types) (*TypeChecker, error) {
 	return &TypeChecker{env: env, variables: variables}, err
 }
 
+// Work is how much work the compiler has made until now, as Compiler.Work.
+func (c *TypeChecker) Work() int { return c.work }
+
 // Declare adds a variable. If its expression has no type, it may be anything.
 func (c *TypeChecker) Declare(name, expression string) {
 	kind := apiservercel.DynType
-	if ast, _, issues := compile(c.env, expression); issues == nil {
+	if ast, issues := c.compile(expression); issues == nil {
 		kind = declTypeOf(ast.OutputType())
 	}
 	c.variables.Fields[name] = apiservercel.NewDeclField(name, kind, true, nil, nil)
@@ -67,8 +71,14 @@ func (c *TypeChecker) Declare(name, expression string) {
 
 // Check returns what is wrong with an expression, or an empty string.
 func (c *TypeChecker) Check(expression string) string {
-	if _, _, issues := compile(c.env, expression); issues != nil {
+	if _, issues := c.compile(expression); issues != nil {
 		return issues.String()
 	}
 	return ""
+}
+
+func (c *TypeChecker) compile(expression string) (*cel.Ast, *cel.Issues) {
+	ast, work, issues := compile(c.env, expression)
+	c.work += work
+	return ast, issues
 }

@@ -58,3 +58,29 @@ func TestWarningsAreBounded(t *testing.T) {
 		t.Errorf("%d bytes of warnings", size)
 	}
 }
+
+// TestTypesOfManyKinds: the types of a policy cost the compiler what the policy may, and not ten times as much for ten kinds.
+func TestTypesOfManyKinds(t *testing.T) {
+	f := newFixture(t)
+	const last = "  - {expression: 'object.nothing == 1'}\n"
+	warned := func(validations string) int {
+		_, obj := f.decode(policyFor("many", "apps", "deployments", "  validations:\n"+validations+last))
+		policy := obj.(*admissionv1.ValidatingAdmissionPolicy)
+		rule := &policy.Spec.MatchConstraints.ResourceRules[0].Rule
+		rule.APIGroups, rule.APIVersions, rule.Resources = []string{"", "apps", "batch"}, []string{"v1"}, []string{
+			"deployments", "replicasets", "daemonsets", "statefulsets", "jobs", "cronjobs", "pods", "services", "secrets", "configmaps",
+		}
+		kinds := 0
+		for _, w := range f.policies.warningsOf(policy) {
+			kinds += strings.Count(w.Warning, "undefined field 'nothing'")
+		}
+		return kinds
+	}
+	if got := warned(""); got != 10 {
+		t.Errorf("a small policy is checked for %d kinds", got)
+	}
+	long := fmt.Sprintf("  - {expression: '\"%s\" != \"\"'}\n", strings.Repeat("a", 10_000))
+	if got := warned(strings.Repeat(long, 20)); got != 0 {
+		t.Errorf("after 200 expressions of 10 kB a policy is checked for %d kinds more", got)
+	}
+}
