@@ -125,6 +125,11 @@ type userSet struct {
 	names map[string]struct{}
 }
 
+// maxParts is how many groups and values of extra fields a request may impersonate: each is a right of its own, for which an
+// authorizer may have to be asked over the network, and which is kept with a watch. About as many fit into the headers of a
+// request over HTTP/2, and three times as many over HTTP/1.1.
+const maxParts = 1_000
+
 const (
 	maxUsers     = 10_000
 	maxNameBytes = 256 // of a name that is kept
@@ -176,6 +181,9 @@ func impersonated(h http.Header) (user auth.User, present bool, err error) {
 			user.Extra = map[string][]string{}
 		}
 		user.Extra[key] = append(user.Extra[key], values...)
+	}
+	if n := len(user.Groups) + values(user.Extra); n > maxParts {
+		return user, false, status.BadRequest("the request impersonates %d groups and values of extra fields, and may have %d", n, maxParts)
 	}
 	if user.Name == "" && (user.UID != "" || len(user.Groups) > 0 || len(user.Extra) > 0) {
 		return user, false, status.BadRequest("the request impersonates groups, a uid or extra fields, but no user: set the header %s, too",

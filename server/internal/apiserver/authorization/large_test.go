@@ -1,12 +1,15 @@
 package authorization
 
 import (
+	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/server/internal/auth"
@@ -23,6 +26,29 @@ func TestManyRequirements(t *testing.T) {
 	text, err := labelSelectorOf(s)
 	if err == nil || strings.Count(text, ",") != many-2 || !strings.HasPrefix(text, "k1,k10,") {
 		t.Errorf("a selector of %d requirements, %.50q (%v)", strings.Count(text, ",")+1, text, err)
+	}
+}
+
+// TestImpersonatedPartsAreBounded: a request names a limited number of rights to be asked for.
+func TestImpersonatedPartsAreBounded(t *testing.T) {
+	of := func(groups, values int) error {
+		h := http.Header{"Impersonate-User": {"jane"}}
+		for i := range groups {
+			h.Add("Impersonate-Group", fmt.Sprint("g", i))
+		}
+		for i := range values {
+			h.Add("Impersonate-Extra-Scopes", fmt.Sprint("s", i))
+		}
+		_, _, err := impersonated(h)
+		return err
+	}
+	if err := errors.Join(of(maxParts, 0), of(0, maxParts), of(0, 0)); err != nil {
+		t.Error(err)
+	}
+	for _, err := range []error{of(maxParts+1, 0), of(maxParts/2, maxParts), of(0, maxParts+1)} {
+		if !apierrors.IsBadRequest(err) {
+			t.Errorf("too many groups and values: %v", err)
+		}
 	}
 }
 
