@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"github.com/levelwire/levelwire/server/internal/registry/fieldmanager"
+	"github.com/levelwire/levelwire/server/internal/registry/patch"
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
 
@@ -64,6 +65,9 @@ func (p *patcher) jsonPatch(by ref.Val) (resource.Object, error) {
 	if err != nil {
 		return nil, fmt.Errorf("failed to create JSON patch: %w", err)
 	}
+	if err := patch.CheckOperations(operations, before); err != nil {
+		return nil, fmt.Errorf("JSON Patch: %w", err)
+	}
 	after, err := operations.Apply(before)
 	switch {
 	case errors.Is(err, jsonpatch.ErrTestFailed):
@@ -74,13 +78,18 @@ func (p *patcher) jsonPatch(by ref.Val) (resource.Object, error) {
 	return p.decode(after)
 }
 
+// maxOperationBytes bounds the values of all operations: an expression may make thousands of one object. It is what a
+// client may send.
+const maxOperationBytes = 3 << 20
+
 // operationsOf returns the operations that a list of JSONPatch values says.
 func operationsOf(by ref.Val) (jsonpatch.Patch, error) {
 	list, ok := by.(traits.Lister)
 	if !ok {
 		return nil, errors.New("type mismatch: JSONPatchType.expression should evaluate to array")
 	}
-	var patch jsonpatch.Patch
+	var operations jsonpatch.Patch
+	size := 0
 	for it := list.Iterator(); it.HasNext() == types.True; {
 		native, err := it.Next().ConvertToNative(reflect.TypeFor[*celmutation.JSONPatchVal]())
 		if err != nil {
@@ -104,10 +113,13 @@ func operationsOf(by ref.Val) (jsonpatch.Patch, error) {
 			}
 			raw := json.RawMessage(data)
 			encoded[name] = &raw
+			size += len(data)
 		}
-		patch = append(patch, encoded)
+		if operations = append(operations, encoded); size > maxOperationBytes {
+			return nil, fmt.Errorf("the operations of the JSON patch have more than %d bytes", maxOperationBytes)
+		}
 	}
-	return patch, nil
+	return operations, nil
 }
 
 // jsonOf returns what a value is in JSON.

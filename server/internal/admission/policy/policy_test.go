@@ -173,6 +173,14 @@ func TestMutations(t *testing.T) {
 			},
 		},
 		{"no such path", "JSONPatch", "[JSONPatch{op: 'remove', path: '/data/none'}]", configMap("c", "", "x: v"), "policy 'p' with binding 'p-binding' denied request: JSON Patch:", nil},
+		{
+			"large patch", "JSONPatch", "object.data.x.split('').map(c, JSONPatch{op: 'add', path: '/data/y', value: object.data.x})",
+			configMap("c", "", "x: "+strings.Repeat("v", 4000)), "the operations of the JSON patch have more than", nil,
+		},
+		{
+			"many operations", "JSONPatch", "object.data.x.split('').map(c, JSONPatch{op: 'test', path: '/data/x', value: c})",
+			configMap("c", "", "x: "+strings.Repeat("v", 10_500)), "maximum operations in a JSON patch", nil,
+		},
 		{"unknown field", "JSONPatch", "[JSONPatch{op: 'add', path: '/spec', value: 1}]", configMap("c", "", "x: v"), `unknown field "spec"`, nil},
 		{"wrong type name", "ApplyConfiguration", "Object{metadata: Object.spec{}}", configMap("c", "", "x: v"), "type mismatch: unexpected type name", nil},
 		{"unknown field of a merge", "ApplyConfiguration", "Object{spec: Object.spec{}}", configMap("c", "", "x: v"), "failed to convert patch object to typed object: .spec: field not declared in schema", nil},

@@ -1,6 +1,7 @@
 package patch
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -97,6 +98,30 @@ func (p *Patch) checkLevels(what string, levels int, doc []byte, instead string)
 			what, levels, n, maxParsedBytes, instead))
 	}
 	return nil
+}
+
+// CheckOperations returns an error if operations that no client has sent, as those of a policy, would cost more than a
+// client's may when they are applied to a document.
+func CheckOperations(ops jsonpatch.Patch, doc []byte) error {
+	if n := len(ops); n > maxPatchOperations {
+		return tooManyOperations(n)
+	}
+	body, err := json.Marshal(ops)
+	if err != nil {
+		return err
+	}
+	p := &Patch{body: body, ops: ops, levels: levelsOf(ops)}
+	if err := p.checkDepth(); err != nil {
+		return err
+	}
+	if err := p.checkMoves(doc); err != nil {
+		return err
+	}
+	return p.checkLevels("a JSON patch", p.levels, doc, "patch a higher level")
+}
+
+func tooManyOperations(n int) error {
+	return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("The allowed maximum operations in a JSON patch is %d, got %d", maxPatchOperations, n))
 }
 
 // levelsOf returns down to which level a JSON patch has a document parsed at most.

@@ -97,8 +97,7 @@ func (p *Patch) parseOperations() error {
 		return status.BadRequest("%v", err)
 	}
 	if n := len(p.ops); n > maxPatchOperations {
-		return apierrors.NewRequestEntityTooLargeError(
-			fmt.Sprintf("The allowed maximum operations in a JSON patch is %d, got %d", maxPatchOperations, n))
+		return tooManyOperations(n)
 	}
 	for _, op := range p.ops {
 		p.touched.addOperation(op)
