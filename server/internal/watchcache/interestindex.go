@@ -87,24 +87,31 @@ func (x *interestIndex) find(e *eventlog.Entry, found []*bucket) []*bucket {
 		}
 	}
 	if len(x.labels) > 0 {
-		start := len(found)
 		if e.Object != nil {
-			found = x.findLabels(e.Object, found, start)
+			found = x.findLabels(e.Object, nil, found)
 		}
 		if e.Previous != nil {
-			found = x.findLabels(e.Previous, found, start)
+			found = x.findLabels(e.Previous, e.Object, found)
 		}
 	}
 	return found
 }
 
-// findLabels looks up the labels that the object has: they are few, however many
-// are watched.
-func (x *interestIndex) findLabels(o *Object, found []*bucket, start int) []*bucket {
+// findLabels looks up the labels that the object has, but for those that another one has, too, if that
+// is not nil: they are few, however many are watched. (And if they are many, and all are watched, what was
+// found is not searched for each.)
+func (x *interestIndex) findLabels(o, but *Object, found []*bucket) []*bucket {
 	for _, l := range o.Attributes.Labels {
-		if b := x.labels[l.Key][l.Value]; b != nil && !slices.Contains(found[start:], b) {
-			found = append(found, b)
+		b := x.labels[l.Key][l.Value]
+		if b == nil {
+			continue
 		}
+		if but != nil {
+			if value, ok := but.Attributes.Labels.Lookup(l.Key); ok && value == l.Value {
+				continue
+			}
+		}
+		found = append(found, b)
 	}
 	return found
 }
