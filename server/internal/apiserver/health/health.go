@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
@@ -47,11 +48,16 @@ type Config struct {
 type Handler struct {
 	config  Config
 	results map[string]*result // of config.Checks that are shared, by name
+	// filled is when all caches were last found to be filled, in nanoseconds since New: to
+	// look at each of thousands costs more than the rest of a request that needs no credentials.
+	filled atomic.Int64
+	began  time.Time
 }
 
 // New returns a Handler.
 func New(config Config) *Handler {
-	h := &Handler{config: config, results: map[string]*result{}}
+	h := &Handler{config: config, results: map[string]*result{}, began: time.Now()}
+	h.filled.Store(-int64(resultAge))
 	for _, c := range config.Checks {
 		if c.Shared {
 			h.results[c.Name] = newResult(c)
@@ -95,8 +101,13 @@ func (h *Handler) notStopping(context.Context) error {
 	}
 }
 
-// cachesReady fails while caches are being filled, and names some of them.
+// cachesReady fails while caches are being filled, and names some of them. That all are filled
+// may be a second old; that one is not is news, which those who wait for the server want soon.
 func (h *Handler) cachesReady(context.Context) error {
+	now := time.Since(h.began)
+	if now-time.Duration(h.filled.Load()) < resultAge {
+		return nil
+	}
 	var waiting []string
 	for _, res := range resource.StoredResources(h.config.Resources.All()) {
 		cache := h.config.Cache(res)
@@ -113,6 +124,7 @@ func (h *Handler) cachesReady(context.Context) error {
 	if n := len(waiting); n > 0 {
 		return fmt.Errorf("%d caches are not filled yet, among them %s", n, strings.Join(waiting[:min(n, 3)], ", "))
 	}
+	h.filled.Store(int64(now))
 	return nil
 }
 

@@ -15,6 +15,34 @@ import (
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
 
+// counted is a table of resources that is empty, and counts who looks at it.
+type counted struct{ looks atomic.Int32 }
+
+func (c *counted) All() []*resource.Resource {
+	c.looks.Add(1)
+	return nil
+}
+
+// TestCachesAreLookedAtOnceASecond, if all of them are filled.
+func TestCachesAreLookedAtOnceASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var table counted
+		h := New(Config{Resources: &table, Stopping: make(chan struct{}), Logger: slog.New(slog.DiscardHandler)})
+		for range 3 {
+			for range 100 {
+				w := httptest.NewRecorder()
+				if h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil)); w.Code != 200 {
+					t.Errorf("got %d", w.Code)
+				}
+			}
+			time.Sleep(resultAge)
+		}
+		if looks := table.looks.Load(); looks != 3 {
+			t.Errorf("300 requests in three seconds look at the caches %d times", looks)
+		}
+	})
+}
+
 // none is a table of resources that is empty.
 type none struct{}
 
