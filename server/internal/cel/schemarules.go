@@ -2,6 +2,7 @@ package cel
 
 import (
 	"fmt"
+	"maps"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 )
@@ -15,16 +16,36 @@ const (
 	typeBytes        = 450
 )
 
-// RuleCosts are what rules cost when they are compiled.
+// RuleCosts are what rules and patterns cost when they are compiled.
 type RuleCosts struct {
 	Bytes int // that the compiled rules will take, about
 	Work  int // of the compiler, as Compiler.Work
+	// Patterns are the distinct regular expressions that strings must match, with their PatternSize.
+	Patterns map[string]int
 }
 
-// CheckRules looks at the x-kubernetes-validations of a schema, which may be nil, before
+// Add adds the costs of another schema of the same definition.
+func (c *RuleCosts) Add(other RuleCosts) {
+	c.Bytes, c.Work = c.Bytes+other.Bytes, c.Work+other.Work
+	if c.Patterns == nil {
+		c.Patterns = map[string]int{}
+	}
+	maps.Copy(c.Patterns, other.Patterns)
+}
+
+// PatternSize is that of all patterns.
+func (c *RuleCosts) PatternSize() (sum int) {
+	for _, size := range c.Patterns {
+		sum += size
+	}
+	return sum
+}
+
+// CheckRules looks at the x-kubernetes-validations of a schema, which may be nil, and at its patterns, before
 // they are compiled: it returns an error if the compilation of one would not end, and what
 // all of them cost.
 func CheckRules(schema *apiextensions.JSONSchemaProps) (costs RuleCosts, err error) {
+	costs.Patterns = map[string]int{}
 	if schema == nil {
 		return costs, nil
 	}
@@ -35,7 +56,10 @@ func CheckRules(schema *apiextensions.JSONSchemaProps) (costs RuleCosts, err err
 // add adds the rules of a part of a schema, and returns the number of schemas in it.
 func (c *RuleCosts) add(s *apiextensions.JSONSchemaProps) (schemas int, err error) {
 	schemas = 1
-	for part := range parts(s) {
+	if _, known := c.Patterns[s.Pattern]; !known && s.Pattern != "" {
+		c.Patterns[s.Pattern] = PatternSize(s.Pattern)
+	}
+	for part := range Parts(s) {
 		n, err := c.add(part)
 		if err != nil {
 			return 0, err
@@ -58,8 +82,8 @@ func (c *RuleCosts) add(s *apiextensions.JSONSchemaProps) (schemas int, err erro
 	return schemas, nil
 }
 
-// parts iterates over the schemas that a structural schema contains.
-func parts(s *apiextensions.JSONSchemaProps) func(yield func(*apiextensions.JSONSchemaProps) bool) {
+// Parts iterates over the schemas that a structural schema contains.
+func Parts(s *apiextensions.JSONSchemaProps) func(yield func(*apiextensions.JSONSchemaProps) bool) {
 	return func(yield func(*apiextensions.JSONSchemaProps) bool) {
 		for _, list := range [][]apiextensions.JSONSchemaProps{s.AllOf, s.AnyOf, s.OneOf} {
 			for i := range list {

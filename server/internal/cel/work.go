@@ -22,7 +22,7 @@ const (
 const MaxWork = 10_000_000
 
 // copies is how often the type checker copies a type variable, or somewhat less: it does not
-// keep those of overloads that do not fit.
+// keep those of overloads that do not fit. Regular expressions that are compiled with the expression count, too.
 func copies(env *cel.Env, parsed *cel.Ast) int {
 	c := copyCounter{functions: env.Functions()}
 	ast.PostOrderVisit(parsed.NativeRep().Expr(), ast.NewExprVisitor(c.visit))
@@ -68,6 +68,7 @@ func (c *copyCounter) literal(types, elements int) {
 
 func (c *copyCounter) call(call ast.CallExpr) {
 	name := call.FunctionName()
+	c.copies += patternWork * literalPatterns(call)
 	function := c.functions[name]
 	if function == nil || name == operators.LogicalAnd || name == operators.LogicalOr {
 		c.compare(len(call.Args()))

@@ -71,3 +71,29 @@ func TestWorkOfManyExpressions(t *testing.T) {
 		t.Errorf("work of an equal one: %d, %v", c.Work()-2*one, err)
 	}
 }
+
+// TestPatternsInExpressions: a regular expression that is compiled with an expression costs what it has when it is
+// compiled, and not what it is long.
+func TestPatternsInExpressions(t *testing.T) {
+	bomb := strings.Repeat("a{1000}", 200)
+	for _, expression := range []string{"'x'.matches('" + bomb + "')", "matches('x', '" + bomb + "')", "'x'.find('" + bomb + "') == ''"} {
+		if _, err := NewCompiler(New).Compile(expression, Declarations{}); err == nil || !strings.Contains(err.Error(), "too complex") {
+			t.Errorf("%.20s...: %v", expression, err)
+		}
+	}
+	if _, err := CompileDevice("device.driver.matches('"+bomb+"')", false); err == nil || !strings.Contains(err.Error(), "too complex") {
+		t.Errorf("an expression about devices: %v", err)
+	}
+	if _, err := NewCompiler(New).Compile("object.metadata.name.matches('^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$')", Declarations{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPatternSize: it is about that of the compiled program.
+func TestPatternSize(t *testing.T) {
+	for pattern, want := range map[string]int{"abc": 3, "a{1000}": 1000, "(ab){2,50}": 150, "a*b+c?": 6, "(": 0, "a{3,}": 3} {
+		if got := PatternSize(pattern); got < want/2 || got > 3*want {
+			t.Errorf("%s has %d steps, want about %d", pattern, got, want)
+		}
+	}
+}

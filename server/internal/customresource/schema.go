@@ -104,6 +104,17 @@ func (c *compiledSchema) compileChecks() error {
 		return err
 	}
 	defer processors.Computing()()
+	// Another server may have stored rules whose compilation would not end.
+	costs, err := internalcel.CheckRules(c.props)
+	if nodes == nil {
+		err = nil // they are not compiled
+	}
+	if err == nil {
+		err = usedPatterns.add(costs.Patterns)
+	}
+	if err != nil {
+		return fmt.Errorf("the schema of version %s cannot be used, correct the CustomResourceDefinition: %w", c.version, err)
+	}
 	if c.checks.whole, _, err = validation.NewSchemaValidator(c.props); err != nil {
 		return err
 	}
@@ -113,10 +124,6 @@ func (c *compiledSchema) compileChecks() error {
 		}
 	}
 	if nodes != nil {
-		// Another server may have stored rules whose compilation would not end.
-		if _, err := internalcel.CheckRules(c.props); err != nil {
-			return fmt.Errorf("the schema of version %s cannot be used, correct the CustomResourceDefinition: %w", c.version, err)
-		}
 		c.checks.rules = cel.NewValidator(nodes, true, celconfig.PerCallLimit)
 	}
 	return nil

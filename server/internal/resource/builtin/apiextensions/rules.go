@@ -15,17 +15,24 @@ import (
 // some thousand rules, or some hundred at the top of large schemas.
 const maxRuleBytes = 100 << 20
 
-// checkRules returns what keeps the rules of a definition from being compiled. The library
+// The library that validates objects keeps each pattern that it has compiled until the process ends, with about 40
+// bytes for each step of it, and copies the table of all of them for each new one.
+const (
+	maxPatterns    = 3_000
+	maxPatternSize = 1_000_000
+)
+
+// checkRules returns what keeps the rules and patterns of a definition from being compiled. The library
 // that validates definitions compiles whatever it is given, which may take hours. A
 // definition that had large rules before may keep as many.
 func checkRules(crd, old *apiextensions.CustomResourceDefinition) field.ErrorList {
 	at := field.NewPath("spec", "versions")
 	costs, errs := ruleCosts(crd, at)
-	if len(errs) > 0 || costs.Bytes <= maxRuleBytes && costs.Work <= cel.MaxWork {
+	if len(errs) > 0 || fits(&costs, nil) {
 		return errs
 	}
 	if old != nil {
-		if before, errs := ruleCosts(old, at); len(errs) == 0 && costs.Bytes <= max(before.Bytes, maxRuleBytes) && costs.Work <= max(before.Work, cel.MaxWork) {
+		if before, errs := ruleCosts(old, at); len(errs) == 0 && fits(&costs, &before) {
 			return nil
 		}
 	}
@@ -37,7 +44,25 @@ func checkRules(crd, old *apiextensions.CustomResourceDefinition) field.ErrorLis
 		errs = append(errs, field.Forbidden(at, fmt.Sprintf(
 			"the rules in x-kubernetes-validations would take the compiler about %d steps, and may take %d: remove some, or make them shorter", costs.Work, cel.MaxWork)))
 	}
+	if n := len(costs.Patterns); n > maxPatterns {
+		errs = append(errs, field.Forbidden(at, fmt.Sprintf("the schemas have %d different patterns, and may have %d", n, maxPatterns)))
+	}
+	if n := costs.PatternSize(); n > maxPatternSize {
+		errs = append(errs, field.Forbidden(at, fmt.Sprintf(
+			"the patterns of strings would have about %d steps when they are compiled, and may have %d: repeat less in them", n, maxPatternSize)))
+	}
 	return errs
+}
+
+// fits reports whether costs are not above what is allowed, or what they were before.
+func fits(costs, before *cel.RuleCosts) bool {
+	most := cel.RuleCosts{Bytes: maxRuleBytes, Work: cel.MaxWork}
+	patterns, size := maxPatterns, maxPatternSize
+	if before != nil {
+		most.Bytes, most.Work = max(most.Bytes, before.Bytes), max(most.Work, before.Work)
+		patterns, size = max(patterns, len(before.Patterns)), max(size, before.PatternSize())
+	}
+	return costs.Bytes <= most.Bytes && costs.Work <= most.Work && len(costs.Patterns) <= patterns && costs.PatternSize() <= size
 }
 
 func ruleCosts(crd *apiextensions.CustomResourceDefinition, at *field.Path) (sum cel.RuleCosts, errs field.ErrorList) {
@@ -49,7 +74,7 @@ func ruleCosts(crd *apiextensions.CustomResourceDefinition, at *field.Path) (sum
 		if err != nil {
 			errs = append(errs, field.Forbidden(at, err.Error()))
 		}
-		sum.Bytes, sum.Work = sum.Bytes+costs.Bytes, sum.Work+costs.Work
+		sum.Add(costs)
 	}
 	add(crd.Spec.Validation, field.NewPath("spec", "validation"))
 	for i := range crd.Spec.Versions {
