@@ -35,6 +35,7 @@ type compiledSchema struct {
 
 	checking sync.Once
 	checks   checks
+	cost     validationCost
 	checkErr error
 
 	typing  sync.Once
@@ -115,6 +116,7 @@ func (c *compiledSchema) compileChecks() error {
 	if err != nil {
 		return fmt.Errorf("the schema of version %s cannot be used, correct the CustomResourceDefinition: %w", c.version, err)
 	}
+	c.cost = newValidationCost(c.props, costs)
 	if c.checks.whole, _, err = validation.NewSchemaValidator(c.props); err != nil {
 		return err
 	}

@@ -3,7 +3,9 @@ package customresource
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
@@ -12,6 +14,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -43,6 +46,9 @@ func (v *version) validateCreate(u *unstructured.Unstructured) field.ErrorList {
 	if len(errs) > 0 {
 		return errs
 	}
+	if dear := v.schema.cost.check(nil, u.Object, v.schema.props); dear != nil {
+		return dear
+	}
 	if wrong := v.schema.wrongElements(nil, u.Object, v.schema.props); wrong != nil {
 		return wrong
 	}
@@ -60,6 +66,12 @@ func (v *version) validateUpdate(u, old *unstructured.Unstructured) field.ErrorL
 	if len(errs) > 0 {
 		return errs
 	}
+	if dear := v.schema.cost.check(nil, u.Object, v.schema.props); dear != nil {
+		if sameContent(u, old) {
+			return nil // so that it loses its finalizers
+		}
+		return dear
+	}
 	if wrong := v.schema.newlyWrong(nil, u.Object, old.Object, v.schema.props); wrong != nil {
 		return wrong
 	}
@@ -69,6 +81,14 @@ func (v *version) validateUpdate(u, old *unstructured.Unstructured) field.ErrorL
 	errs = append(errs, objectmeta.Validate(context.Background(), nil, u.Object, nodes, false)...)
 	errs = append(errs, listErrors(nodes, u, old)...)
 	return append(errs, v.runRules(checks, nodes, u, old, errs, cel.WithRatcheting(correlated))...)
+}
+
+// sameContent reports whether two objects differ in their metadata only.
+func sameContent(a, b *unstructured.Unstructured) bool {
+	x, y := maps.Clone(a.Object), maps.Clone(b.Object)
+	delete(x, "metadata")
+	delete(y, "metadata")
+	return equality.Semantic.DeepEqual(x, y)
 }
 
 // validateStatus checks a write to the status endpoint, which changes only the
@@ -84,6 +104,12 @@ func (v *version) validateStatus(u, old *unstructured.Unstructured) field.ErrorL
 		options = append(options, validation.WithRatcheting(correlated.Key("status")))
 	}
 	if status, ok := u.Object["status"]; ok {
+		if dear := v.schema.cost.check(field.NewPath("status"), status, statusProps(v.schema.props)); dear != nil {
+			if sameContent(u, old) {
+				return nil
+			}
+			return dear
+		}
 		if wrong := v.schema.newlyWrong(field.NewPath("status"), status, old.Object["status"], statusProps(v.schema.props)); wrong != nil {
 			return wrong
 		}
@@ -127,6 +153,10 @@ func listErrors(nodes *structuralschema.Structural, u, old *unstructured.Unstruc
 	return errs
 }
 
+// rulesTimeout bounds the evaluation of all rules. Costs do that, too, but those of a comparison do not depend on how
+// large the objects are that it compares.
+const rulesTimeout = 20 * time.Second
+
 // runRules evaluates x-kubernetes-validations, unless the object does not match its
 // schema, on which the rules rely.
 func (v *version) runRules(c checks, nodes *structuralschema.Structural, u, old *unstructured.Unstructured, found field.ErrorList, options ...cel.Option) field.ErrorList {
@@ -143,7 +173,9 @@ func (v *version) runRules(c checks, nodes *structuralschema.Structural, u, old 
 	if old != nil {
 		before = old.Object
 	}
-	errs, _ := c.rules.Validate(context.Background(), nil, nodes, u.Object, before, celconfig.RuntimeCELCostBudget, options...)
+	ctx, cancel := context.WithTimeout(context.Background(), rulesTimeout)
+	defer cancel()
+	errs, _ := c.rules.Validate(ctx, nil, nodes, u.Object, before, celconfig.RuntimeCELCostBudget, options...)
 	return errs
 }
 

@@ -12,21 +12,23 @@ import (
 // with 100,000 elements that are not of the schema took it ten minutes. So the elements of large objects are
 // first checked one by one, until there are enough errors to refuse the object with.
 const (
-	largeObject = 2_000 // members and elements
-	enoughWrong = 100
+	largeObject     = 2_000 // members and elements
+	enoughWrong     = 100
+	enoughWrongText = 256 << 10
+	largeEnums      = 1_000 // values of enumerations, with which no object is small
 )
 
 // elementChecks are the validators of the elements of lists, and of the entries of maps.
 type elementChecks map[*apiextensions.JSONSchemaProps]validation.SchemaValidator
 
-// wrongElements returns the errors of a large object whose elements have more than enough of them, and nil
+// wrongElements returns the errors of an object that is large, or has large enumerations, and whose elements have more than enough of them, and nil
 // otherwise: then the library finds the same, and more.
 func (c *compiledSchema) wrongElements(at *field.Path, value any, props *apiextensions.JSONSchemaProps) field.ErrorList {
-	if props == nil || countValues(value, largeObject) < largeObject {
+	if props == nil || c.cost.enums < largeEnums && countValues(value, largeObject) < largeObject {
 		return nil
 	}
 	w := wrongFinder{checks: elementChecks{}}
-	if w.visit(at, value, props); len(w.errs) <= enoughWrong {
+	if w.visit(at, value, props); !w.enough() {
 		return nil
 	}
 	return append(w.errs, field.Invalid(at, field.OmitValueType{}, fmt.Sprintf("more may be wrong: what comes after %d errors was not checked", len(w.errs))))
@@ -76,7 +78,10 @@ func countValues(value any, limit int) (n int) {
 type wrongFinder struct {
 	checks elementChecks
 	errs   field.ErrorList
+	text   int // the length of what they say
 }
+
+func (w *wrongFinder) enough() bool { return len(w.errs) > enoughWrong || w.text > enoughWrongText }
 
 // visit checks the elements in a value, those of the inner lists and maps first.
 func (w *wrongFinder) visit(at *field.Path, value any, props *apiextensions.JSONSchemaProps) {
@@ -88,7 +93,7 @@ func (w *wrongFinder) visit(at *field.Path, value any, props *apiextensions.JSON
 			} else if more := props.AdditionalProperties; more != nil && more.Schema != nil {
 				w.element(at.Key(name), member, more.Schema)
 			}
-			if len(w.errs) > enoughWrong {
+			if w.enough() {
 				return
 			}
 		}
@@ -97,7 +102,7 @@ func (w *wrongFinder) visit(at *field.Path, value any, props *apiextensions.JSON
 			return
 		}
 		for i, element := range v {
-			if w.element(at.Index(i), element, props.Items.Schema); len(w.errs) > enoughWrong {
+			if w.element(at.Index(i), element, props.Items.Schema); w.enough() {
 				return
 			}
 		}
@@ -105,7 +110,7 @@ func (w *wrongFinder) visit(at *field.Path, value any, props *apiextensions.JSON
 }
 
 func (w *wrongFinder) element(at *field.Path, value any, props *apiextensions.JSONSchemaProps) {
-	if w.visit(at, value, props); len(w.errs) > enoughWrong {
+	if w.visit(at, value, props); w.enough() {
 		return
 	}
 	check, known := w.checks[props]
@@ -114,6 +119,10 @@ func (w *wrongFinder) element(at *field.Path, value any, props *apiextensions.JS
 		w.checks[props] = check
 	}
 	if check != nil {
-		w.errs = append(w.errs, validation.ValidateCustomResource(at, value, check)...)
+		errs := validation.ValidateCustomResource(at, value, check)
+		for _, err := range errs {
+			w.text += len(err.Detail)
+		}
+		w.errs = append(w.errs, errs...)
 	}
 }
