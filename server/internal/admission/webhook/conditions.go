@@ -23,10 +23,11 @@ func compileConditions(s spec, plural string) *expressions.Conditions {
 // matchesConditions evaluates the match conditions of a hook about the request as of v. If
 // they have errors, a webhook whose failures are ignored is not called.
 func (r *request) matchesConditions(ctx context.Context, h *hook, v *version) (bool, error) {
-	if h.conditions == nil {
+	conditions := h.conditions()
+	if conditions == nil {
 		return true, nil
 	}
-	matches, err := h.conditions.Match(ctx, r.input(v), string(operationOf(r.q.Operation)), r.plugin.opts.Conditions)
+	matches, err := conditions.Match(ctx, r.input(v), string(operationOf(r.q.Operation)), r.plugin.opts.Conditions)
 	if err != nil && h.ignore {
 		return false, nil
 	}

@@ -112,18 +112,20 @@ func (p *Plugin) awaitCaches(ctx context.Context) error {
 }
 
 // hook is one webhook of a configuration, compiled. It is immutable but for its client's
-// connections.
+// connections and its conditions.
 type hook struct {
 	spec
 	configuration string
 	matcher       *rules.Matcher
-	conditions    *expressions.Conditions // nil if there are none
-	version       string                  // of AdmissionReview; "" if none of the webhook's is known
-	timeout       time.Duration
-	ignore        bool // failurePolicy
-	client        *webhookclient.Client
-	broken        error         // why it cannot be called; nil if it can
-	calls         chan struct{} // of length maxCalls
+	// conditions compiles the match conditions when it is first called: by a request that all else matches. All
+	// writes wait while a configuration is read, and the conditions of one may take seconds.
+	conditions func() *expressions.Conditions // which returns nil if there are none
+	version    string                         // of AdmissionReview; "" if none of the webhook's is known
+	timeout    time.Duration
+	ignore     bool // failurePolicy
+	client     *webhookclient.Client
+	broken     error         // why it cannot be called; nil if it can
+	calls      chan struct{} // of length maxCalls
 }
 
 // spec is what mutating and validating webhooks have in common.
@@ -303,7 +305,7 @@ func (c *configurations) newHook(configuration string, s spec, old *hook) *hook 
 		h.matcher, _ = rules.ForWebhook(s.Rules, s.MatchPolicy, nil, nil)
 		h.broken = err
 	}
-	h.conditions = compileConditions(s, c.plural)
+	h.conditions = sync.OnceValue(func() *expressions.Conditions { return compileConditions(s, c.plural) })
 	if old != nil && old.client != nil && equality.Semantic.DeepEqual(old.ClientConfig, s.ClientConfig) {
 		h.client, h.calls = old.client, old.calls
 		return h

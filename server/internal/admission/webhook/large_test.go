@@ -1,8 +1,12 @@
 package webhook
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 
 	"github.com/levelwire/levelwire/server/internal/webhookclient"
 )
@@ -27,5 +31,19 @@ func TestManyHooks(t *testing.T) {
 	before, now := slices.Repeat([]*hook{last}, many), append(slices.Repeat([]*hook{other}, many-1), last)
 	if got := unused(before, now); len(got) != 0 {
 		t.Errorf("%d are unused", len(got))
+	}
+}
+
+// TestConditionsAreCompiledByRequests: reading a configuration, for which all writes wait, compiles nothing.
+func TestConditionsAreCompiledByRequests(t *testing.T) {
+	c := &configurations{plugin: &Plugin{}}
+	made := 0
+	of := func() *hook {
+		made++ // none equals another, which would be compiled already
+		condition := strings.Repeat("object.a == object.b && ", 200) + fmt.Sprintf("object.c != 'conditions %d'", made)
+		return c.newHook("c", spec{Name: "h", MatchConditions: []admissionv1.MatchCondition{{Name: "m", Expression: condition}}}, nil)
+	}
+	if read, used := testing.AllocsPerRun(3, func() { of() }), testing.AllocsPerRun(3, func() { of().conditions() }); read > 200 || used < 2000 {
+		t.Errorf("%v allocations for a configuration, and %v with its conditions", read, used)
 	}
 }
