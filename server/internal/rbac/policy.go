@@ -131,15 +131,40 @@ func (p *policy) bind(key, roleKey objectKey, subjects []rbacv1.Subject) {
 	r.bindings++
 	b := &binding{key: key, role: r, subjects: subjects, reasons: make([]atomic.Pointer[string], len(subjects))}
 	p.bindings[key] = b
-	for i := range subjects {
-		if of, name, ok := p.subject(&subjects[i], key.namespace); ok {
-			g := of[name]
-			if g == nil {
-				g = new(grants)
-				of[name] = g
-			}
-			g.in(key.namespace).add(r, grant{b, i})
+	p.eachSubject(b, func(i int, of map[string]*grants, name string) {
+		g := of[name]
+		if g == nil {
+			g = new(grants)
+			of[name] = g
 		}
+		g.in(key.namespace).add(r, grant{b, i})
+	})
+}
+
+// eachSubject calls f with the subjects of a binding that can have roles, each once: a binding may name one as
+// often as it likes. i is where it is first.
+func (p *policy) eachSubject(b *binding, f func(i int, of map[string]*grants, name string)) {
+	type subject struct {
+		isGroup bool
+		name    string
+	}
+	var seen map[subject]struct{}
+	if len(b.subjects) > 1 {
+		seen = make(map[subject]struct{}, len(b.subjects))
+	}
+	for i := range b.subjects {
+		of, name, ok := p.subject(&b.subjects[i], b.key.namespace)
+		if !ok {
+			continue
+		}
+		if seen != nil {
+			s := subject{b.subjects[i].Kind == rbacv1.GroupKind, name}
+			if _, again := seen[s]; again {
+				continue
+			}
+			seen[s] = struct{}{}
+		}
+		f(i, of, name)
 	}
 }
 
@@ -149,13 +174,11 @@ func (p *policy) removeBinding(key objectKey) {
 		return
 	}
 	delete(p.bindings, key)
-	for i := range b.subjects {
-		if of, name, ok := p.subject(&b.subjects[i], key.namespace); ok && of[name] != nil {
-			if of[name].remove(b) {
-				delete(of, name)
-			}
+	p.eachSubject(b, func(_ int, of map[string]*grants, name string) {
+		if of[name] != nil && of[name].remove(b) {
+			delete(of, name)
 		}
-	}
+	})
 	b.role.bindings--
 	p.dropUnused(b.role)
 }
@@ -243,7 +266,7 @@ func (p *policy) decide(a *auth.Attributes) (by grant, allowed bool, errs []erro
 		}
 	}
 	if p.missing > 0 {
-		_, errs = rulesOf(all, a.Namespace)
+		errs = unresolved(all, a.Namespace)
 	}
 	return grant{}, false, errs
 }
@@ -254,13 +277,18 @@ const maxUnresolved = 100
 // rulesOf returns the rules of all roles at the cluster scope and in the namespace,
 // and the errors of the first ones that do not exist.
 func rulesOf(all []*grants, namespace string) (rules []rbacv1.PolicyRule, errs []error) {
+	visit(all, namespace, func(b *boundRole) { rules = append(rules, b.role.rules...) })
+	return rules, unresolved(all, namespace)
+}
+
+// unresolved returns the errors of the first roles that do not exist.
+func unresolved(all []*grants, namespace string) (errs []error) {
 	visit(all, namespace, func(b *boundRole) {
 		if b.role.compiled == nil && len(errs) < maxUnresolved {
 			errs = append(errs, b.role.err())
 		}
-		rules = append(rules, b.role.rules...)
 	})
-	return rules, errs
+	return errs
 }
 
 // visit calls f with the roles of a user, at the cluster scope and in the namespace.

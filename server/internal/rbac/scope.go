@@ -12,6 +12,9 @@ const (
 	// scansBeforeMerge is how many times more roles than a scope has are asked before
 	// its roles are compiled together. That costs about as much as these questions.
 	scansBeforeMerge = 16
+	// maxMergedRules is how many rules are compiled together: a decision does that, and
+	// meanwhile changes wait, and with them other decisions.
+	maxMergedRules = 20_000
 )
 
 // scope is where a subject has roles: everywhere, or in one namespace. Its roles are
@@ -60,7 +63,7 @@ func (s *scope) merge() *ruleSet {
 		return merged
 	}
 	n := int64(len(s.roles))
-	if s.scanned.Add(n) <= scansBeforeMerge*n {
+	if s.scanned.Add(n) <= scansBeforeMerge*n || s.rules() > maxMergedRules {
 		return nil
 	}
 	merged := new(ruleSet)
@@ -69,6 +72,14 @@ func (s *scope) merge() *ruleSet {
 	}
 	s.merged.Store(merged)
 	return merged
+}
+
+// rules returns how many rules the roles have.
+func (s *scope) rules() (n int) {
+	for i := range s.roles {
+		n += len(s.roles[i].role.rules)
+	}
+	return n
 }
 
 // changed drops what was made of the roles as they were.
