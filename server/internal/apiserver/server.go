@@ -116,6 +116,7 @@ func New(config Config) (*Server, error) {
 		stopping:    make(chan struct{}),
 		via:         "levelwire-" + uuid.NewString(),
 	}
+	s.metrics.ForgetUnserved(config.Resources)
 	s.proxy = proxy.New(proxy.Config{Via: s.via, RequestHeader: config.RequestHeader, Traced: config.Tracer != nil, Logger: config.Logger})
 	s.metrics.Register(config.Audit.Collectors()...)
 	s.metrics.Register(s.authenticator.Collectors()...)

@@ -36,6 +36,33 @@ func (m *ConditionMetrics) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.errors, m.exclusions, m.durations}
 }
 
+// Forget drops what was counted of webhooks or policies that there are not any more. left is how many there are.
+func (m *ConditionMetrics) Forget(names []string, kind, of string, left int) {
+	if m == nil {
+		return
+	}
+	Forget(names, left, func(name string) prometheus.Labels { return prometheus.Labels{"name": name, "kind": kind, "type": of} },
+		m.errors.MetricVec, m.exclusions.MetricVec, m.durations.MetricVec)
+}
+
+// maxLooks is how many names are looked at to find those that are forgotten: writes wait for that.
+const maxLooks = 20_000
+
+// Forget drops the metrics with the labels of some names, or all, if to find them among those that are left would take long.
+func Forget(names []string, left int, labels func(name string) prometheus.Labels, from ...*prometheus.MetricVec) {
+	if len(names)*(len(names)+left) > maxLooks {
+		for _, vec := range from {
+			vec.Reset()
+		}
+		return
+	}
+	for _, name := range names {
+		for _, vec := range from {
+			vec.DeletePartialMatch(labels(name))
+		}
+	}
+}
+
 func (m *ConditionMetrics) observe(of ConditionLabels, operation string, took time.Duration, matches bool, err error) {
 	if m == nil {
 		return

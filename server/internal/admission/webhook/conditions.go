@@ -12,11 +12,8 @@ import (
 
 // compileConditions returns the match conditions of a webhook, nil if it has none. One that
 // does not compile is an error of each evaluation.
-func compileConditions(s spec, plural string) *expressions.Conditions {
-	labels := expressions.ConditionLabels{Name: s.Name, Kind: "webhook", Type: "admit"}
-	if plural == "validatingwebhookconfigurations" {
-		labels.Type = "validating"
-	}
+func compileConditions(s spec, kind string) *expressions.Conditions {
+	labels := expressions.ConditionLabels{Name: s.Name, Kind: "webhook", Type: kind}
 	return expressions.CompileConditions(cel.NewCompiler(cel.Stored), s.MatchConditions, false, labels)
 }
 

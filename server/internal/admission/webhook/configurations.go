@@ -234,10 +234,30 @@ func (c *configurations) publish() {
 	}
 	slices.Sort(names)
 	var all []*hook
+	used := map[string]bool{}
 	for _, name := range names {
-		all = append(all, c.byName[name]...)
+		for _, h := range c.byName[name] {
+			all = append(all, h)
+			used[h.Name] = true
+		}
 	}
-	c.hooks.Store(&all)
+	var gone []string
+	for _, h := range *c.hooks.Swap(&all) {
+		if !used[h.Name] {
+			used[h.Name] = true
+			gone = append(gone, h.Name)
+		}
+	}
+	c.plugin.metrics.forget(gone, c.kind(), len(all))
+	c.plugin.opts.Conditions.Forget(gone, "webhook", c.kind(), len(all))
+}
+
+// kind is what metrics call the webhooks of the configurations.
+func (c *configurations) kind() string {
+	if c.plural == "validatingwebhookconfigurations" {
+		return "validating"
+	}
+	return "admit"
 }
 
 // compile returns the hooks of a configuration. Those that have not changed stay the
@@ -305,7 +325,7 @@ func (c *configurations) newHook(configuration string, s spec, old *hook) *hook 
 		h.matcher, _ = rules.ForWebhook(s.Rules, s.MatchPolicy, nil, nil)
 		h.broken = err
 	}
-	h.conditions = sync.OnceValue(func() *expressions.Conditions { return compileConditions(s, c.plural) })
+	h.conditions = sync.OnceValue(func() *expressions.Conditions { return compileConditions(s, c.kind()) })
 	if old != nil && old.client != nil && equality.Semantic.DeepEqual(old.ClientConfig, s.ClientConfig) {
 		h.client, h.calls = old.client, old.calls
 		return h

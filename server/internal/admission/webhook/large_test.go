@@ -5,9 +5,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 
+	"github.com/levelwire/levelwire/server/internal/admission/expressions"
 	"github.com/levelwire/levelwire/server/internal/webhookclient"
 )
 
@@ -45,5 +48,52 @@ func TestConditionsAreCompiledByRequests(t *testing.T) {
 	}
 	if read, used := testing.AllocsPerRun(3, func() { of() }), testing.AllocsPerRun(3, func() { of().conditions() }); read > 200 || used < 2000 {
 		t.Errorf("%v allocations for a configuration, and %v with its conditions", read, used)
+	}
+}
+
+// TestMetricsOfWebhooksThatComeAndGo: what was counted of a webhook goes with it.
+func TestMetricsOfWebhooksThatComeAndGo(t *testing.T) {
+	p := &Plugin{metrics: newMetrics(), opts: Options{Conditions: expressions.NewConditionMetrics()}}
+	c := &configurations{plugin: p, byName: map[string][]*hook{}}
+	c.hooks.Store(new([]*hook))
+	configure := func(names ...string) {
+		c.byName["c"] = nil
+		for _, name := range names {
+			c.byName["c"] = append(c.byName["c"], &hook{spec: spec{Name: name}})
+		}
+		c.publish()
+		for _, name := range names {
+			p.metrics.observe(name, c.kind(), "CREATE", time.Now(), false, 200)
+		}
+	}
+	series := func() int {
+		registry := prometheus.NewRegistry()
+		registry.MustRegister(p.Collectors()...)
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for _, f := range families {
+			n += len(f.GetMetric())
+		}
+		return n
+	}
+	configure("stays", "goes")
+	two := series()
+	for i := range 100 {
+		configure("stays", fmt.Sprint("other", i))
+	}
+	if now := series(); now != two {
+		t.Errorf("two webhooks have %d series, and %d after a hundred others", two, now)
+	}
+	many := make([]string, 1000)
+	for i := range many {
+		many[i] = fmt.Sprint("many", i)
+	}
+	configure(many...)
+	configure("stays", "last")
+	if now := series(); now != two {
+		t.Errorf("two webhooks have %d series, and %d after a thousand others at once", two, now)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/levelwire/levelwire/server/internal/admission/expressions"
 )
 
 // metrics have the names and labels of kube-apiserver's.
@@ -33,6 +35,12 @@ func newMetrics() *metrics {
 func (m *metrics) observe(name, kind, operation string, began time.Time, rejected bool, code int) {
 	m.durations.WithLabelValues(name, kind, operation, strconv.FormatBool(rejected)).Observe(time.Since(began).Seconds())
 	m.requests.WithLabelValues(name, kind, operation, strconv.Itoa(min(code, maxCode)), strconv.FormatBool(rejected)).Inc()
+}
+
+// forget drops what was counted of webhooks that are not configured any more: names come and go. left is how many are.
+func (m *metrics) forget(names []string, kind string, left int) {
+	expressions.Forget(names, left, func(name string) prometheus.Labels { return prometheus.Labels{"name": name, "type": kind} },
+		m.durations.MetricVec, m.requests.MetricVec, m.rejections.MetricVec, m.failedOpen.MetricVec)
 }
 
 // maxCode bounds the codes with which a webhook can have requests refused.

@@ -37,6 +37,8 @@ type Metrics struct {
 	// encodesOf holds the counters of encodes: looking them up by label costs
 	// as much as a small encode.
 	encodesOf map[string]prometheus.Counter
+	// counted are the resources that have metrics.
+	counted countedResources
 }
 
 // New returns metrics that nothing has been counted in, and the given collectors
@@ -116,6 +118,7 @@ func (m *Metrics) Observe(method string, record *request.Record, elapsed time.Du
 		return
 	}
 	res := q.Resource
+	m.note(res)
 	m.requests.WithLabelValues(q.Verb, res.Group, res.Version, res.Plural, knownOr(subresources, q.Subresource), code).Inc()
 	m.bytes.WithLabelValues(q.Verb).Add(float64(record.Written))
 	if q.Verb != request.VerbWatch {
