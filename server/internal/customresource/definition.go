@@ -38,8 +38,15 @@ func define(crd *crdMeta, names apiextensionsv1.CustomResourceDefinitionNames, o
 	}
 	d.convert = converterOf(crd, old, hooks)
 	same := d.readsLike(old)
+	before := map[string]*version{}
+	if old != nil {
+		for _, v := range old.versions {
+			before[v.spec.Name] = v
+		}
+	}
 	for i := range crd.Spec.Versions {
-		d.versions = append(d.versions, d.newVersion(&crd.Spec.Versions[i], old, same))
+		spec := &crd.Spec.Versions[i]
+		d.versions = append(d.versions, d.newVersion(spec, before[spec.Name], old, same))
 	}
 	for _, v := range d.versions {
 		if v.spec.Served {
@@ -62,16 +69,12 @@ func storedResource(crd *crdMeta, names apiextensionsv1.CustomResourceDefinition
 	}
 }
 
-// newVersion takes over from old what the change does not touch. same is the result
-// of readsLike.
-func (d *definition) newVersion(spec *crdVersion, old *definition, same bool) *version {
+// newVersion takes over from old, whose version of that name is before, what the change does
+// not touch. same is the result of readsLike.
+func (d *definition) newVersion(spec *crdVersion, before *version, old *definition, same bool) *version {
 	v := &version{
 		spec: spec, kind: schema.GroupVersionKind{Group: d.crd.Spec.Group, Version: spec.Name, Kind: d.names.Kind},
 		generation: generations.Add(1),
-	}
-	var before *version
-	if old != nil {
-		before = old.version(spec.Name)
 	}
 	if before == nil || before.spec.Schema != spec.Schema || old.crd.Spec.PreserveUnknownFields != d.crd.Spec.PreserveUnknownFields {
 		v.schema = &compiledSchema{source: d.crd.source, version: spec.Name, preserve: d.crd.Spec.PreserveUnknownFields}

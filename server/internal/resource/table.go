@@ -109,9 +109,13 @@ func (t *Table) Groups() []Group {
 // without returns the current resources except the named ones. The caller
 // holds writing.
 func (t *Table) without(names []schema.GroupVersionResource) []*Resource {
+	gone := make(map[schema.GroupVersionResource]struct{}, len(names)) // a definition may have thousands of versions
+	for _, name := range names {
+		gone[name] = struct{}{}
+	}
 	rest := make([]*Resource, 0, len(t.view.Load().all))
 	for _, r := range t.view.Load().all {
-		if !slices.Contains(names, r.GroupVersionResource()) {
+		if _, is := gone[r.GroupVersionResource()]; !is {
 			rest = append(rest, r)
 		}
 	}
@@ -182,8 +186,8 @@ func (v *tableView) collectGroups() {
 			v.groups = append(v.groups, Group{Name: r.Group, Versions: []string{r.Version}})
 			continue
 		}
-		if !slices.Contains(v.groups[last].Versions, r.Version) {
-			v.groups[last].Versions = append(v.groups[last].Versions, r.Version)
+		if versions := v.groups[last].Versions; versions[len(versions)-1] != r.Version { // they are in order
+			v.groups[last].Versions = append(versions, r.Version)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package resource_test
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -45,6 +46,28 @@ func TestTableLooksUp(t *testing.T) {
 	groups := table.Groups()
 	if len(groups) != 2 || groups[0].Name != "" || !slices.Equal(groups[1].Versions, []string{"v2", "v1", "v1beta1"}) {
 		t.Errorf("Groups: %v", groups)
+	}
+}
+
+// TestTableOfManyVersions: a definition with as many versions as fit into it is replaced without comparing each with
+// each: that took longer than all tests of the package may.
+func TestTableOfManyVersions(t *testing.T) {
+	const many = 150_000
+	var list []*resource.Resource
+	var names []schema.GroupVersionResource
+	for i := range many {
+		r := custom("example.com", fmt.Sprint("v", i+1), "widgets", "Widget")
+		list, names = append(list, r), append(names, r.GroupVersionResource())
+	}
+	table, err := resource.NewTable(list...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := table.Replace(names[1:], custom("example.com", "v0", "widgets", "Widget")); err != nil {
+		t.Fatal(err)
+	}
+	if versions := table.Groups()[0].Versions; !slices.Equal(versions, []string{"v1", "v0"}) {
+		t.Errorf("%d versions are left", len(versions))
 	}
 }
 
