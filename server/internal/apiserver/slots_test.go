@@ -168,6 +168,24 @@ func TestBodiesThatDoNotComeHoldNoSlots(t *testing.T) {
 	}
 }
 
+// TestElementsOfBodiesAreBounded: what a body takes when it is decoded counts, and not what it is long: a container of
+// three bytes takes a kilobyte.
+func TestElementsOfBodiesAreBounded(t *testing.T) {
+	c := newCluster(t, func(s *setup) { s.config.MaxBodyBytesInFlight = 40 << 20 })
+	post := func(elements int) int {
+		body := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":[` + strings.TrimSuffix(strings.Repeat("{},", elements), ",") + `]}}`
+		return c.do(http.MethodPost, "/api/v1/namespaces/default/pods?dryRun=All", body).code
+	}
+	for _, test := range []struct{ elements, code int }{{2000, 422}, {100_000, 429}, {200_000, 413}, {2000, 422}} {
+		if got := post(test.elements); got != test.code {
+			t.Errorf("a pod with %d empty containers: %d, want %d", test.elements, got, test.code)
+		}
+	}
+	if used := c.server.bodies.InUse(); used != 0 {
+		t.Errorf("%d bytes are still counted", used)
+	}
+}
+
 // TestBodiesInMemoryAreBounded: bodies that stop before their ends take a part of the
 // memory for bodies, and none of what other users need.
 func TestBodiesInMemoryAreBounded(t *testing.T) {

@@ -288,13 +288,13 @@ func yamlToJSON(body []byte) (text []byte, strictErrs []error, err error) {
 	}
 	text, err = yaml.YAMLToJSONStrict(body)
 	if err == nil {
-		return text, nil, nil
+		return text, nil, checkYAMLElements(body, text)
 	}
 	strict := err
 	if text, err = yaml.YAMLToJSON(body); err != nil {
 		return nil, nil, fmt.Errorf("malformed YAML body: %w", err)
 	}
-	return text, []error{strict}, nil
+	return text, []error{strict}, checkYAMLElements(body, text)
 }
 
 // kindOfRefused reads the kind of a body that is no object of its kind, or says, in

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/levelwire/levelwire/server/internal/apiserver/request"
+	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/status"
 )
 
@@ -37,6 +38,9 @@ func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 		admission = admitAll{}
 	}
 	body, err := readAll(http.MaxBytesReader(w, r.Body, limit), r.ContentLength, admission)
+	if err == nil {
+		err = reserveDecoded(r, body, admission)
+	}
 	if err == nil && r.ContentLength != 0 {
 		// The server's own look-out for the end of the connection, which begins
 		// now, must not be disturbed. What did not come is still not waited for.
@@ -58,6 +62,38 @@ func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 		audit.Body(r.Header.Get("Content-Type"), body)
 	}
 	return body, admission.Complete()
+}
+
+const (
+	// elementBytes is about how much memory an element of a list takes when it is decoded: a container has a kilobyte,
+	// however short it is in the body.
+	elementBytes = 1 << 10
+	// maxElements is how many a body may have. Those of 3 MiB have some ten thousand.
+	maxElements = 150_000
+	// smallBody is one that is not looked at, and decodedFactor how much more a body takes without being counted
+	// when it is decoded.
+	smallBody     = 4 << 10
+	decodedFactor = 4
+)
+
+// reserveDecoded has what a body takes when it is decoded counted, if that is out of proportion: a million containers
+// of three bytes each took a gigabyte.
+func reserveDecoded(r *http.Request, body []byte, admission request.BodyAdmission) error {
+	if len(body) < smallBody {
+		return nil
+	}
+	mediaType, err := BodyMediaType(r)
+	if err != nil {
+		return nil //nolint:nilerr // what reads the body says so
+	}
+	n := resource.CountElements(mediaType, body)
+	if n > maxElements {
+		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the body has %d elements, the limit is %d", n, maxElements))
+	}
+	if more := n*elementBytes - decodedFactor*len(body); more > 0 {
+		return admission.Reserve(more)
+	}
+	return nil
 }
 
 // DiscardBody reads the body of a request to its end, keeps nothing of it, and ends the
