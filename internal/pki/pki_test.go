@@ -165,3 +165,27 @@ func TestKubeconfigIsPrivateAndLoads(t *testing.T) {
 		t.Errorf("host %q, %d bytes of CA, %d of key", config.Host, len(config.CAData), len(config.KeyData))
 	}
 }
+
+// TestAnUnchangedKubeconfigStays: a server starts on a disk that is full, which takes no new file, and one that has
+// changed is replaced.
+func TestAnUnchangedKubeconfigStays(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	write := func(server string) os.FileInfo {
+		t.Helper()
+		if err := WriteKubeconfig(path, server, "admin", []byte("authority"), &Pair{CertPEM: []byte("certificate"), KeyPEM: []byte("key")}); err != nil {
+			t.Fatal(err)
+		}
+		file, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	first := write("https://a")
+	if !os.SameFile(first, write("https://a")) {
+		t.Error("the same kubeconfig was written again")
+	}
+	if os.SameFile(first, write("https://b")) {
+		t.Error("another kubeconfig was written over the first, and not put in its place")
+	}
+}
