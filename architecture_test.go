@@ -105,7 +105,7 @@ var layers = map[string][]string{
 	"client/internal/...":          {"client/scheme", "client/internal/...", "internal/..."},
 	"client/cache":                 {"client/internal/contain", "internal/..."},
 	"client/workqueue":             {"client/internal/contain", "internal/..."},
-	"client/reflector":             {"client", "client/cache", "client/internal/contain", "client/internal/pagetoken", "internal/..."},
+	"client/reflector":             {"client", "client/cache", "client/internal/contain", "client/internal/pagetoken", "client/internal/transfer", "internal/..."},
 	"client/kubeconfig":            {},
 	"client/discovery":             {"client", "client/scheme", "client/reflector"},
 	"client/events":                {"client", "internal/..."},

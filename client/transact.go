@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/levelwire/levelwire/client/internal/codec"
+	"github.com/levelwire/levelwire/client/internal/transfer"
 )
 
 // answer is a successful response whose body is still to be read. close must
@@ -22,7 +23,7 @@ type answer struct {
 	ctx      context.Context // of the request
 	x        *transaction
 	received atomic.Int64
-	transfer *Transfer // nil: nobody asks
+	transfer *transfer.Transfer // nil: nobody asks
 	once     sync.Once
 }
 
@@ -33,7 +34,7 @@ func (a *answer) Read(p []byte) (int, error) {
 		err = a.ended(a.x.limit.explain(err))
 	}
 	a.received.Add(int64(n))
-	a.transfer.receive(n)
+	a.transfer.Receive(n)
 	a.x.client.counters.received.Add(int64(n))
 	return n, err
 }
@@ -196,7 +197,7 @@ func (x *transaction) answered(ctx context.Context, resp *http.Response) *answer
 	if x.request.verb == "raw" {
 		x.limit.lift() // its body may be a stream
 	}
-	return &answer{resp: resp, body: resp.Body, ctx: ctx, x: x, transfer: transferOf(ctx)}
+	return &answer{resp: resp, body: resp.Body, ctx: ctx, x: x, transfer: transfer.Of(ctx)}
 }
 
 // done reports the finished request.

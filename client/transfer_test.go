@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/levelwire/levelwire/client/internal/transfer"
 	"github.com/levelwire/levelwire/client/internal/wiretest"
 )
 
@@ -36,8 +37,8 @@ func watchInParts(t *testing.T, opts Options, contentType string, protobuf bool,
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
 	}))
-	var transfer Transfer
-	w, err := For[*corev1.Pod](client).Watch(WithTransfer(t.Context(), &transfer), metav1.ListOptions{})
+	var received transfer.Transfer
+	w, err := For[*corev1.Pod](client).Watch(transfer.With(t.Context(), &received), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,21 +55,21 @@ func watchInParts(t *testing.T, opts Options, contentType string, protobuf bool,
 	go read()
 	time.Sleep(time.Second)
 	synctest.Wait()
-	if since, partial := transfer.PartialSince(); partial != (behind > 0) || partial && since.After(begun) {
+	if since, partial := received.PartialSince(); partial != (behind > 0) || partial && since.After(begun) {
 		t.Errorf("%d bytes of an event have come: partial %t since %v", behind, partial, since)
 	}
-	if got, want := transfer.Bytes(), int64(len(first)+behind); got != want {
+	if got, want := received.Bytes(), int64(len(first)+behind); got != want {
 		t.Errorf("%d bytes were received, want %d", got, want)
 	}
 	if err := <-next; err != nil {
 		t.Error(err)
 	}
-	if since, partial := transfer.PartialSince(); partial != (behind > 0) || partial && since.After(begun) {
+	if since, partial := received.PartialSince(); partial != (behind > 0) || partial && since.After(begun) {
 		t.Errorf("%d bytes of the event had come: partial %t since %v", behind, partial, since)
 	}
 	go read()
 	synctest.Wait()
-	if _, partial := transfer.PartialSince(); partial {
+	if _, partial := received.PartialSince(); partial {
 		t.Error("partial behind the event")
 	}
 	w.Close()
@@ -80,23 +81,23 @@ func TestTransferOfOtherAnswers(t *testing.T) {
 	held := samplePods(3)
 	for name, test := range map[string]struct {
 		handler http.Handler
-		ask     func(r Resource[*corev1.Pod], transfer *Transfer) error
+		ask     func(r Resource[*corev1.Pod], received *transfer.Transfer) error
 		none    bool
 	}{
-		"list": {handler: answerWith("application/json", []byte(`{"kind":"PodList","metadata":{"resourceVersion":"5"},"items":[]}`)), ask: func(r Resource[*corev1.Pod], transfer *Transfer) error {
-			_, err := r.List(WithTransfer(t.Context(), transfer), metav1.ListOptions{})
+		"list": {handler: answerWith("application/json", []byte(`{"kind":"PodList","metadata":{"resourceVersion":"5"},"items":[]}`)), ask: func(r Resource[*corev1.Pod], received *transfer.Transfer) error {
+			_, err := r.List(transfer.With(t.Context(), received), metav1.ListOptions{})
 			return err
 		}},
-		"object": {handler: answerWith("application/json", []byte(`{"kind":"Pod","metadata":{"name":"a","resourceVersion":"5"}}`)), ask: func(r Resource[*corev1.Pod], transfer *Transfer) error {
-			_, err := r.Namespace("ns").Get(WithTransfer(t.Context(), transfer), "a", metav1.GetOptions{})
+		"object": {handler: answerWith("application/json", []byte(`{"kind":"Pod","metadata":{"name":"a","resourceVersion":"5"}}`)), ask: func(r Resource[*corev1.Pod], received *transfer.Transfer) error {
+			_, err := r.Namespace("ns").Get(transfer.With(t.Context(), received), "a", metav1.GetOptions{})
 			return err
 		}},
-		"difference": {handler: &differenceServer{pods: held, media: JSON}, ask: func(r Resource[*corev1.Pod], transfer *Transfer) error {
-			_, err := r.Difference(WithTransfer(t.Context(), transfer), held[:2], metav1.ListOptions{ResourceVersion: "5"})
+		"difference": {handler: &differenceServer{pods: held, media: JSON}, ask: func(r Resource[*corev1.Pod], received *transfer.Transfer) error {
+			_, err := r.Difference(transfer.With(t.Context(), received), held[:2], metav1.ListOptions{ResourceVersion: "5"})
 			return err
 		}},
-		"refusal": {none: true, handler: http.NotFoundHandler(), ask: func(r Resource[*corev1.Pod], transfer *Transfer) error {
-			if _, err := r.List(WithTransfer(t.Context(), transfer), metav1.ListOptions{}); err == nil {
+		"refusal": {none: true, handler: http.NotFoundHandler(), ask: func(r Resource[*corev1.Pod], received *transfer.Transfer) error {
+			if _, err := r.List(transfer.With(t.Context(), received), metav1.ListOptions{}); err == nil {
 				t.Error("no error")
 			}
 			return nil
@@ -104,11 +105,11 @@ func TestTransferOfOtherAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			client, _ := serve(t, Options{}, test.handler)
-			var transfer Transfer
-			if err := test.ask(For[*corev1.Pod](client), &transfer); err != nil {
+			var received transfer.Transfer
+			if err := test.ask(For[*corev1.Pod](client), &received); err != nil {
 				t.Fatal(err)
 			}
-			if got := transfer.Bytes(); (got == 0) != test.none {
+			if got := received.Bytes(); (got == 0) != test.none {
 				t.Errorf("%d bytes", got)
 			}
 		})

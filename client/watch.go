@@ -56,9 +56,9 @@ func (r Resource[T]) Watch(ctx context.Context, opts metav1.ListOptions) (*Watch
 	}
 	w := &Watch[T]{answer: ans, ctx: ctx, cancel: cancel, what: "watch " + r.gvr.Resource}
 	w.src = codec.NewSource(ans, r.client.opts.MaxFrameBytes)
-	if transfer := ans.transfer; transfer != nil {
-		transfer.setPartial(false)
-		w.src.OnPartial(transfer.setPartial)
+	if t := ans.transfer; t != nil {
+		t.SetPartial(false)
+		w.src.OnPartial(t.SetPartial)
 	}
 	if w.events, err = r.codec.NewEventStream(ans.encoding(), w.src); err != nil {
 		cancel(nil)

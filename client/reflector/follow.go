@@ -9,6 +9,7 @@ import (
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 
 	"github.com/levelwire/levelwire/client"
+	"github.com/levelwire/levelwire/client/internal/transfer"
 )
 
 // resume opens a watch from the resourceVersion that the store has reached.
@@ -20,7 +21,7 @@ func (r *Reflector[T]) resume(ctx context.Context) (*session[T], error) {
 	}
 	s.synthetic, r.followed = unset(version), version
 	if r.opts.PollTimeout == 0 && !r.unversioned { // a poll has asked for nothing yet
-		r.counts.watchOpened(s.opened, s.transfer)
+		r.counts.watchOpened(s.opened, s.received)
 	}
 	return s, nil
 }
@@ -42,7 +43,7 @@ func (r *Reflector[T]) follow(s *session[T]) error {
 // heard notes that the watch has brought something that is no repetition. What arrived
 // slowly says nothing of the time since it began to.
 func (r *Reflector[T]) heard(s *session[T]) {
-	at := arrivedAt(s.transfer)
+	at := arrivedAt(s.received)
 	if polls, ok := s.stream.(*polls[T]); ok {
 		at = polls.asOf // the whole answer was waited for
 	}
@@ -50,8 +51,8 @@ func (r *Reflector[T]) heard(s *session[T]) {
 }
 
 // arrivedAt is when the last event arrived, or began to.
-func arrivedAt(transfer *client.Transfer) time.Time {
-	if since, partial := transfer.PartialSince(); partial {
+func arrivedAt(received *transfer.Transfer) time.Time {
+	if since, partial := received.PartialSince(); partial {
 		return since
 	}
 	return time.Now()

@@ -10,6 +10,7 @@ import (
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 
 	"github.com/levelwire/levelwire/client"
+	"github.com/levelwire/levelwire/client/internal/transfer"
 )
 
 var (
@@ -25,8 +26,8 @@ type session[T client.Object] struct {
 	ctx    context.Context // of the request
 	cancel context.CancelCauseFunc
 	dog    *watchdog
-	// transfer says of a client's stream whether a part of an event has come.
-	transfer *client.Transfer
+	// received says of a client's stream whether a part of an event has come.
+	received *transfer.Transfer
 	opened   time.Time
 	asked    time.Duration // for how long the server was asked to keep it open
 	// slowUntil is until when an event may arrive slowly.
@@ -52,7 +53,7 @@ func (r *Reflector[T]) open(ctx context.Context, opts metav1.ListOptions, limit 
 	}
 	seconds := int64((1 + r.random()) * timeout.Seconds())
 	opts.TimeoutSeconds = &seconds
-	ctx, transfer, cancel := withTransfer(ctx)
+	ctx, received, cancel := withTransfer(ctx)
 	r.counts.watch()
 	giveUp := time.AfterFunc(r.opts.OpenTimeout, func() { cancel(errUnopened) })
 	stream, err := r.source.Watch(ctx, opts)
@@ -66,7 +67,7 @@ func (r *Reflector[T]) open(ctx context.Context, opts metav1.ListOptions, limit 
 	if other, ok := stream.(interface{ Timeout() time.Duration }); ok {
 		asked = other.Timeout()
 	}
-	s := &session[T]{stream: stream, ctx: ctx, cancel: cancel, transfer: transfer, opened: time.Now(), asked: asked}
+	s := &session[T]{stream: stream, ctx: ctx, cancel: cancel, received: received, opened: time.Now(), asked: asked}
 	s.slowUntil = s.opened.Add(max(asked, r.opts.WatchTimeout))
 	s.limit(limit)
 	return s, nil
@@ -76,7 +77,7 @@ func (r *Reflector[T]) open(ctx context.Context, opts metav1.ListOptions, limit 
 // slowly is no silence for as long as a watch lasts.
 func (s *session[T]) limit(d time.Duration) {
 	s.dog.stop()
-	s.dog = watchStream(d, s.transfer, s.slowUntil, errSilent, s.cancel)
+	s.dog = watchStream(d, s.received, s.slowUntil, errSilent, s.cancel)
 }
 
 // next waits for an event.

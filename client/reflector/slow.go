@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/levelwire/levelwire/client"
+	"github.com/levelwire/levelwire/client/internal/transfer"
 )
 
 // errUnfinished is a cause as errSilent is, after a part of an event, a page or a difference
@@ -20,12 +20,12 @@ const slowest = 4
 // Options.ListTimeout, and bytes count for that only for slowest times as long. The function
 // releases what it holds.
 func (r *Reflector[T]) limited(ctx context.Context) (context.Context, func()) {
-	ctx, transfer, cancel := withTransfer(ctx)
+	ctx, received, cancel := withTransfer(ctx)
 	until := time.Now().Add(min(r.opts.ListTimeout, forEver/slowest) * slowest)
 	dog := newWatchdog(r.opts.ListTimeout,
-		func() (int64, bool) { return transfer.Bytes(), time.Now().Before(until) },
+		func() (int64, bool) { return received.Bytes(), time.Now().Before(until) },
 		func() {
-			if transfer.Bytes() > 0 {
+			if received.Bytes() > 0 {
 				cancel(errUnfinished)
 			} else {
 				cancel(errSilent)
@@ -38,23 +38,23 @@ func (r *Reflector[T]) limited(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-func withTransfer(ctx context.Context) (context.Context, *client.Transfer, context.CancelCauseFunc) {
-	transfer := new(client.Transfer)
-	ctx, cancel := context.WithCancelCause(client.WithTransfer(ctx, transfer))
-	return ctx, transfer, cancel
+func withTransfer(ctx context.Context) (context.Context, *transfer.Transfer, context.CancelCauseFunc) {
+	received := new(transfer.Transfer)
+	ctx, cancel := context.WithCancelCause(transfer.With(ctx, received))
+	return ctx, received, cancel
 }
 
 // watchStream starts the watchdog of a stream in which whole events show life, and until
 // a moment the bytes of an event, too. White space between events shows none: something else
 // than the server may send it. silent is the cause of an end that comes between events.
-func watchStream(limit time.Duration, transfer *client.Transfer, until time.Time, silent error, cancel context.CancelCauseFunc) *watchdog {
+func watchStream(limit time.Duration, received *transfer.Transfer, until time.Time, silent error, cancel context.CancelCauseFunc) *watchdog {
 	return newWatchdog(limit,
 		func() (int64, bool) {
-			_, partial := transfer.PartialSince()
-			return transfer.Bytes(), partial && time.Now().Before(until)
+			_, partial := received.PartialSince()
+			return received.Bytes(), partial && time.Now().Before(until)
 		},
 		func() {
-			if _, partial := transfer.PartialSince(); partial {
+			if _, partial := received.PartialSince(); partial {
 				silent = errUnfinished
 			}
 			cancel(silent)

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/internal/contain"
+	"github.com/levelwire/levelwire/client/internal/transfer"
 )
 
 // ListCause says why a Reflector listed.
@@ -181,20 +181,20 @@ func (c *counts) offset(t time.Time) int64 { return int64(t.Sub(c.begun)) + 1 }
 
 // watchOpened notes when a watch was opened. As such that teaches nothing: the server
 // may end it with the first event.
-func (c *counts) watchOpened(t time.Time, transfer *client.Transfer) {
-	c.open.Store(&openWatch{opened: t, transfer: transfer})
+func (c *counts) watchOpened(t time.Time, received *transfer.Transfer) {
+	c.open.Store(&openWatch{opened: t, received: received})
 }
 
 // openWatch is a watch that has not ended.
 type openWatch struct {
 	opened   time.Time
-	transfer *client.Transfer
+	received *transfer.Transfer
 }
 
 // quiet is for how long nothing has come: not a part of an event either, which may have been
 // on its way since the watch was opened.
 func (w *openWatch) quiet() time.Duration {
-	if since, partial := w.transfer.PartialSince(); partial {
+	if since, partial := w.received.PartialSince(); partial {
 		return since.Sub(w.opened)
 	}
 	return time.Since(w.opened)

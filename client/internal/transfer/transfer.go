@@ -1,4 +1,6 @@
-package client
+// Package transfer says how far the answer to a request has come. The client notes it, and a
+// reflector asks: a slow answer is no silent server.
+package transfer
 
 import (
 	"context"
@@ -7,26 +9,32 @@ import (
 )
 
 // Transfer says how far the answer to a request has come, so that a slow answer can be
-// told from one that does not come: see [WithTransfer]. The zero value is that of a request
+// told from one that does not come: see [With]. The zero value is that of a request
 // without an answer. Its methods are safe for concurrent use.
 type Transfer struct {
 	bytes   atomic.Int64
 	partial atomic.Pointer[time.Time]
 }
 
-type transferKey struct{}
+type key struct{}
 
-// WithTransfer returns a context whose requests note in t what they receive. Requests that
+// With returns a context whose requests note in t what they receive. Requests that
 // share a Transfer must follow each other.
-func WithTransfer(ctx context.Context, t *Transfer) context.Context {
-	return context.WithValue(ctx, transferKey{}, t)
+func With(ctx context.Context, t *Transfer) context.Context {
+	return context.WithValue(ctx, key{}, t)
+}
+
+// Of returns the context's; nil: it has none.
+func Of(ctx context.Context) *Transfer {
+	t, _ := ctx.Value(key{}).(*Transfer)
+	return t
 }
 
 // Bytes returns how much was received of successful answers, after decompression.
 func (t *Transfer) Bytes() int64 { return t.bytes.Load() }
 
 // PartialSince returns since when the client has waited for the rest of an event of which
-// a part has come: of the one that [Watch.Next] waits for, or has returned last. It returns
+// a part has come: of the one that client.Watch.Next waits for, or has returned last. It returns
 // false for one that has come as a whole.
 func (t *Transfer) PartialSince() (time.Time, bool) {
 	since := t.partial.Load()
@@ -36,21 +44,15 @@ func (t *Transfer) PartialSince() (time.Time, bool) {
 	return *since, true
 }
 
-// transferOf returns the context's; nil: it has none.
-func transferOf(ctx context.Context) *Transfer {
-	t, _ := ctx.Value(transferKey{}).(*Transfer)
-	return t
-}
-
-// receive notes bytes. It may be called on nil.
-func (t *Transfer) receive(n int) {
+// Receive notes bytes. It may be called on nil.
+func (t *Transfer) Receive(n int) {
 	if t != nil {
 		t.bytes.Add(int64(n))
 	}
 }
 
-// setPartial notes whether the rest of an event is waited for, or was.
-func (t *Transfer) setPartial(partial bool) {
+// SetPartial notes whether the rest of an event is waited for, or was.
+func (t *Transfer) SetPartial(partial bool) {
 	if !partial {
 		t.partial.Store(nil)
 		return
