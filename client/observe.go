@@ -32,6 +32,9 @@ type AttemptInfo struct {
 	Code     int   // HTTP status; 0 if there was no answer
 	Err      error // why there was no answer
 	Duration time.Duration
+	// Lookup is the part of Duration in which the address of the server's host, or of its proxy,
+	// was looked up. It is 0 for an attempt that has used a connection that was there.
+	Lookup time.Duration
 	// LimiterWait is for how long Options.RateLimiter held the attempt up. It is not
 	// part of Duration.
 	LimiterWait time.Duration

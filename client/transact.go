@@ -170,18 +170,28 @@ func (x *transaction) send(ctx context.Context) (*http.Response, error) {
 	c.counters.requests.Add(1)
 	c.counters.sent.Add(sent)
 	started := time.Now()
-	resp, err := (*http.Response)(nil), errTransportPanicked
-	c.contain("the transport", func() { resp, err = c.http.Do(req) }) //nolint:bodyclose // who reads the answer closes it
+	resp, lookedUp, err := c.exchange(req)
 	if err == nil {
 		x.info.Code = resp.StatusCode
 		c.warnings.read(ctx, resp.Header, c.contain)
 	}
 	if c.opts.Observer != nil {
 		attempt := AttemptInfo{Verb: q.verb, Method: q.method, Host: c.base.Host, Resource: q.gvr, Number: x.info.Attempts,
-			Code: x.info.Code, Err: err, Duration: time.Since(started), LimiterWait: limiterWait, Sent: sent}
+			Code: x.info.Code, Err: err, Duration: time.Since(started), Lookup: lookedUp, LimiterWait: limiterWait, Sent: sent}
 		c.contain("Observer.AttemptDone", func() { c.opts.Observer.AttemptDone(attempt) })
 	}
 	return resp, err
+}
+
+// exchange sends a request and waits for the header of the answer. lookedUp is only known if somebody observes it.
+func (c *Client) exchange(req *http.Request) (resp *http.Response, lookedUp time.Duration, err error) {
+	var looked lookup
+	if c.opts.Observer != nil {
+		req = req.WithContext(looked.trace(req.Context()))
+	}
+	err = errTransportPanicked
+	c.contain("the transport", func() { resp, err = c.http.Do(req) }) //nolint:bodyclose // who reads the answer closes it
+	return resp, looked.duration(), err
 }
 
 // errTransportPanicked is the end of an attempt in which rest.Config.Proxy, or a round tripper of the program, has panicked.

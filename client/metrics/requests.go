@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"net/url"
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,6 +22,7 @@ import (
 type Requests struct {
 	requests, retries              *prometheus.CounterVec
 	duration, limited, sent, taken *prometheus.HistogramVec
+	lookups                        *prometheus.HistogramVec
 }
 
 var _ client.Observer = (*Requests)(nil)
@@ -32,16 +34,17 @@ func NewRequests() *Requests {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rest_client_" + name, Help: help}, labels)
 	}
-	histogram := func(name, help string, buckets []float64) *prometheus.HistogramVec {
-		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "rest_client_" + name, Help: help, Buckets: buckets}, []string{"verb", "host"})
+	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "rest_client_" + name, Help: help, Buckets: buckets}, labels)
 	}
 	return &Requests{
 		requests: counter("requests_total", "Number of HTTP requests, partitioned by status code, method, and host.", "code", "method", "host"),
 		retries:  counter("request_retries_total", "Number of request retries, partitioned by status code, verb, and host.", "code", "verb", "host"),
-		duration: histogram("request_duration_seconds", "Request latency in seconds. Broken down by verb, and host.", seconds),
-		limited:  histogram("rate_limiter_duration_seconds", "Client side rate limiter latency in seconds. Broken down by verb, and host.", seconds),
-		sent:     histogram("request_size_bytes", "Request size in bytes. Broken down by verb and host.", bytes),
-		taken:    histogram("response_size_bytes", "Response size in bytes. Broken down by verb and host.", bytes),
+		duration: histogram("request_duration_seconds", "Request latency in seconds. Broken down by verb, and host.", seconds, "verb", "host"),
+		limited:  histogram("rate_limiter_duration_seconds", "Client side rate limiter latency in seconds. Broken down by verb, and host.", seconds, "verb", "host"),
+		sent:     histogram("request_size_bytes", "Request size in bytes. Broken down by verb and host.", bytes, "verb", "host"),
+		taken:    histogram("response_size_bytes", "Response size in bytes. Broken down by verb and host.", bytes, "verb", "host"),
+		lookups:  histogram("dns_resolution_duration_seconds", "DNS resolver latency in seconds. Broken down by host.", seconds[:11], "host"),
 	}
 }
 
@@ -56,9 +59,18 @@ func (r *Requests) AttemptDone(info client.AttemptInfo) {
 		r.retries.WithLabelValues(code, info.Method, info.Host).Inc()
 	}
 	r.limited.WithLabelValues(info.Method, info.Host).Observe(info.LimiterWait.Seconds())
+	if info.Lookup > 0 {
+		r.lookups.WithLabelValues(hostname(info.Host)).Observe(info.Lookup.Seconds())
+	}
 	if info.Sent > 0 {
 		r.sent.WithLabelValues(info.Method, info.Host).Observe(float64(info.Sent))
 	}
+}
+
+// hostname is what is looked up: the host without its port.
+func hostname(host string) string {
+	u := url.URL{Host: host}
+	return u.Hostname()
 }
 
 // RequestDone implements client.Observer.
@@ -87,5 +99,5 @@ func (r *Requests) Collect(out chan<- prometheus.Metric) {
 }
 
 func (r *Requests) collectors() []prometheus.Collector {
-	return []prometheus.Collector{r.requests, r.retries, r.duration, r.limited, r.sent, r.taken}
+	return []prometheus.Collector{r.requests, r.retries, r.duration, r.limited, r.sent, r.taken, r.lookups}
 }
