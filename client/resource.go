@@ -165,12 +165,3 @@ func (r Resource[T]) Interning() Resource[T] {
 	r.codec = r.codec.WithInterning()
 	return r
 }
-
-// MessageDecoder returns a function that decodes protobuf messages of a built-in
-// type, without the envelope that they have on the wire, into objects whose equal
-// parts are kept once, as with [Resource.Interning]. It is for objects that were
-// stored by their generated Marshal, and for one goroutine at a time. It returns
-// false for a type that cannot be decoded from protobuf.
-func MessageDecoder[T Object](newT func() T) (decode func(message []byte) (T, error), ok bool) {
-	return codec.MessageDecoder(newT)
-}

@@ -115,8 +115,8 @@ func (t task) theirPods(cfg *rest.Config) (*pods, error) {
 	w := &wire{}
 	cfg.Dial = w.dial
 	if t.Protobuf {
-		cfg.ContentType = "application/vnd.kubernetes.protobuf"
-		cfg.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+		cfg.ContentType = protobufType
+		cfg.AcceptContentTypes = protobufType + ",application/json"
 	} else {
 		cfg.ContentType = "application/json"
 	}

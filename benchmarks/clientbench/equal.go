@@ -1,30 +1,40 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
-	"runtime"
+	"io"
+	"net/http"
+	goruntime "runtime"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/levelwire/levelwire/benchmarks/workload"
 	"github.com/levelwire/levelwire/client"
 )
 
-// message is what the generated code of built-in types offers.
-type message interface {
-	client.Object
-	Marshal() ([]byte, error)
-	Unmarshal(data []byte) error
+// watchOf opens client-go's watch of one kind.
+type watchOf func(ctx context.Context, c kubernetes.Interface, opts metav1.ListOptions) (watch.Interface, error)
+
+func configMaps(ctx context.Context, c kubernetes.Interface, opts metav1.ListOptions) (watch.Interface, error) {
+	return c.CoreV1().ConfigMaps("").Watch(ctx, opts)
+}
+
+func allPods(ctx context.Context, c kubernetes.Interface, opts metav1.ListOptions) (watch.Interface, error) {
+	return c.CoreV1().Pods("").Watch(ctx, opts)
 }
 
 // measureEqualConfigMaps is what ConfigMaps kube-root-ca.crt take, of which each
 // namespace has one.
-func measureEqualConfigMaps(_ context.Context, t task) (result, error) {
+func measureEqualConfigMaps(ctx context.Context, t task) (result, error) {
 	certificate := strings.Repeat("MIIDBTCCAe2gAwIBAgIIcyZTMsGuPqcwDQYJKoZIhvcNAQELBQAwFTETMBEGA1UE\n", 17)
-	return measureEqual(t, func() *corev1.ConfigMap { return &corev1.ConfigMap{} }, func(i int) *corev1.ConfigMap {
+	return measureEqual(ctx, t, "ConfigMap", func(i int) *corev1.ConfigMap {
 		pod := workload.Pod(i, true)
 		made := pod.CreationTimestamp
 		return &corev1.ConfigMap{Data: map[string]string{"ca.crt": certificate}, ObjectMeta: metav1.ObjectMeta{
@@ -34,13 +44,13 @@ func measureEqualConfigMaps(_ context.Context, t task) (result, error) {
 				APIVersion: "v1", Time: &made, FieldsType: "FieldsV1",
 				FieldsV1: metav1.NewFieldsV1(`{"f:data":{".":{},"f:ca.crt":{}},"f:metadata":{"f:annotations":{".":{},"f:kubernetes.io/description":{}}}}`)}},
 		}}
-	})
+	}, configMaps)
 }
 
 // measureEqualPods is what pods take that wait to be scheduled: those of a job are
 // equal but for their names, UIDs and times.
-func measureEqualPods(_ context.Context, t task) (result, error) {
-	return measureEqual(t, func() *corev1.Pod { return &corev1.Pod{} }, func(i int) *corev1.Pod {
+func measureEqualPods(ctx context.Context, t task) (result, error) {
+	return measureEqual(ctx, t, "Pod", func(i int) *corev1.Pod {
 		pod, template := workload.Pod(i, true), workload.Pod(0, true)
 		pod.Spec, pod.Labels, pod.OwnerReferences = template.Spec, template.Labels, template.OwnerReferences
 		pod.Spec.NodeName = ""
@@ -50,38 +60,34 @@ func measureEqualPods(_ context.Context, t task) (result, error) {
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable",
 			Message: "0/1000 nodes are available: 1000 Insufficient cpu.", LastTransitionTime: pod.CreationTimestamp}}}
 		return pod
-	})
+	}, allPods)
 }
 
-// measureEqual decodes objects from protobuf: ours as an informer does, client-go's as
-// its serializer does, by the generated code.
-func measureEqual[T message](t task, newT func() T, object func(i int) T) (result, error) {
-	encoded := make([][]byte, t.Count)
-	for i := range encoded {
+// measureEqual is what objects take that come in a watch and are kept, as those of
+// an informer do. Whoever answers is in this process, and has encoded them before.
+func measureEqual[T interface {
+	client.Object
+	message
+}](ctx context.Context, t task, kind string, object func(i int) T, theirs watchOf) (result, error) {
+	frames := make(recorded, t.Count)
+	for i := range frames {
 		var err error
-		if encoded[i], err = object(i).Marshal(); err != nil {
+		if frames[i], err = protobufEvent(watch.Added, kind, object(i)); err != nil {
 			return nil, err
 		}
 	}
-	decode, ok := client.MessageDecoder(newT)
-	if !ok {
-		return nil, fmt.Errorf("%T cannot be decoded", newT())
-	}
-	if t.Library == clientGo {
-		decode = func(data []byte) (T, error) {
-			obj := newT()
-			return obj, obj.Unmarshal(data)
-		}
-	}
+	all := make([]T, t.Count)
 	m, err := start(t.Profile)
 	if err != nil {
 		return nil, err
 	}
-	all := make([]T, len(encoded))
-	for i, data := range encoded {
-		if all[i], err = decode(data); err != nil {
-			return nil, err
-		}
+	if t.Library == clientGo {
+		err = receiveTheirs(ctx, frames, theirs, all)
+	} else {
+		err = receiveOurs(ctx, frames, all)
+	}
+	if err != nil {
+		return nil, err
 	}
 	u, err := m.stop()
 	if err != nil {
@@ -89,7 +95,74 @@ func measureEqual[T message](t task, newT func() T, object func(i int) T) (resul
 	}
 	n := float64(len(all))
 	r := result{"live bytes per object": m.live() / n, "processor ns per object": float64(u.processor) / n, "allocations per object": u.allocs / n}
-	runtime.KeepAlive(all)
-	runtime.KeepAlive(encoded)
+	goruntime.KeepAlive(all)
+	goruntime.KeepAlive(frames)
 	return r, nil
+}
+
+// receiveOurs watches as an informer of Levelwire does.
+func receiveOurs[T client.Object](ctx context.Context, frames recorded, all []T) error {
+	c, err := client.New(&rest.Config{QPS: -1}, client.Options{
+		ContentType:   client.Protobuf,
+		WrapTransport: func(http.RoundTripper) http.RoundTripper { return frames },
+	})
+	if err != nil {
+		return err
+	}
+	w, err := client.For[T](c).Interning().Watch(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	for i := range all {
+		event, err := w.Next()
+		if err != nil {
+			return err
+		}
+		all[i] = event.Object
+	}
+	return nil
+}
+
+// receiveTheirs watches as an informer of client-go does.
+func receiveTheirs[T client.Object](ctx context.Context, frames recorded, watchAll watchOf, all []T) error {
+	c, err := kubernetes.NewForConfig(&rest.Config{
+		QPS:           -1,
+		ContentConfig: rest.ContentConfig{ContentType: protobufType, AcceptContentTypes: protobufType},
+		Transport:     frames,
+	})
+	if err != nil {
+		return err
+	}
+	w, err := watchAll(ctx, c, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	defer w.Stop()
+	for i := range all {
+		event, ok := <-w.ResultChan()
+		if !ok {
+			return fmt.Errorf("the watch ended after %d of %d objects", i, len(all))
+		}
+		if all[i], ok = event.Object.(T); !ok {
+			return fmt.Errorf("the watch sent %T", event.Object)
+		}
+	}
+	return nil
+}
+
+// recorded answers each request with its frames.
+type recorded [][]byte
+
+// RoundTrip implements http.RoundTripper.
+func (r recorded) RoundTrip(req *http.Request) (*http.Response, error) {
+	readers := make([]io.Reader, len(r))
+	for i, frame := range r {
+		readers[i] = bytes.NewReader(frame)
+	}
+	return &http.Response{
+		Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: req, ContentLength: -1,
+		Header: http.Header{"Content-Type": {protobufType + ";stream=watch"}},
+		Body:   io.NopCloser(io.MultiReader(readers...)),
+	}, nil
 }

@@ -13,12 +13,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/levelwire/levelwire/benchmarks/workload"
 )
 
 const (
-	cannedPods = 5000
+	protobufType = "application/vnd.kubernetes.protobuf"
+	cannedPods   = 5000
 	// firstVersion has as many digits as all later ones, so that a version can
 	// be written over another.
 	firstVersion = 1_000_000_000
@@ -43,7 +45,7 @@ type canned struct {
 
 func newStub() (*stub, error) {
 	s := &stub{begin: make(chan int)}
-	s.json.contentType, s.protobuf.contentType = "application/json", "application/vnd.kubernetes.protobuf"
+	s.json.contentType, s.protobuf.contentType = "application/json", protobufType
 	list := &corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(firstVersion)}}
 	for i := range cannedPods {
 		p := workload.Pod(i, true)
@@ -76,16 +78,22 @@ func (s *stub) can(p *corev1.Pod) error {
 	}
 	s.json.add(fmt.Appendf(nil, `{"type":"MODIFIED","object":%s}`+"\n", object), p.ResourceVersion)
 	p.Kind, p.APIVersion = "", ""
-	raw, err := envelope("Pod", p)
+	frame, err := protobufEvent(watch.Modified, "Pod", p)
 	if err != nil {
 		return err
 	}
-	frame, err := (&metav1.WatchEvent{Type: "MODIFIED", Object: runtime.RawExtension{Raw: raw}}).Marshal()
-	if err != nil {
-		return err
-	}
-	s.protobuf.add(append(binary.BigEndian.AppendUint32(nil, uint32(len(frame))), frame...), p.ResourceVersion)
+	s.protobuf.add(frame, p.ResourceVersion)
 	return nil
+}
+
+// protobufEvent is an event as it stands in a stream.
+func protobufEvent(typ watch.EventType, kind string, m message) ([]byte, error) {
+	raw, err := envelope(kind, m)
+	if err != nil {
+		return nil, err
+	}
+	frame, err := (&metav1.WatchEvent{Type: string(typ), Object: runtime.RawExtension{Raw: raw}}).Marshal()
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(frame))), frame...), err
 }
 
 func (c *canned) add(event []byte, version string) {
@@ -93,8 +101,11 @@ func (c *canned) add(event []byte, version string) {
 	c.versionAt = append(c.versionAt, bytes.Index(event, []byte(version)))
 }
 
+// message is what the generated code of built-in types offers.
+type message interface{ Marshal() ([]byte, error) }
+
 // envelope is Kubernetes' form of a protobuf object.
-func envelope(kind string, m interface{ Marshal() ([]byte, error) }) ([]byte, error) {
+func envelope(kind string, m message) ([]byte, error) {
 	raw, err := m.Marshal()
 	if err != nil {
 		return nil, err

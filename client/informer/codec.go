@@ -15,6 +15,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/levelwire/levelwire/client"
+	clientcodec "github.com/levelwire/levelwire/client/internal/codec"
 	"github.com/levelwire/levelwire/client/internal/contain"
 	"github.com/levelwire/levelwire/client/scheme"
 )
@@ -80,7 +81,7 @@ func encodingOf[T client.Object]() (codec[T], error) {
 			return obj, any(obj).(message).Unmarshal(data)
 		}
 		c.decoder = func() func([]byte) (T, error) {
-			decode, _ := client.MessageDecoder(newT) // it can: it is a message
+			decode, _ := clientcodec.MessageDecoder(newT) // it can: it is a message
 			return decode
 		}
 	}
