@@ -1,8 +1,6 @@
 package read
 
 import (
-	"fmt"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -38,10 +36,8 @@ func (s Scope) parse(opts *metav1.ListOptions, validate func(*metav1.ListOptions
 	if err := validate(opts); err != nil {
 		return sel, err
 	}
-	for _, requirement := range sel.fields.Requirements() {
-		if !selectable(s.Resource, requirement.Field) {
-			return sel, status.BadRequest("%s", notSelectable(s.Resource, requirement.Field))
-		}
+	if sel.fields, err = fieldLabels(s.Resource, sel.fields); err != nil {
+		return sel, status.BadRequest("%v", err)
 	}
 	if s.Name == "" {
 		return sel, nil
@@ -58,26 +54,18 @@ func (s Scope) parse(opts *metav1.ListOptions, validate func(*metav1.ListOptions
 	return sel, nil
 }
 
-// The fields by which objects of every kind are selected.
-const (
-	nameField      = "metadata.name"
-	namespaceField = "metadata.namespace"
-)
+// nameField is the field that a name in the path stands for.
+const nameField = "metadata.name"
 
-func selectable(res *resource.Resource, field string) bool {
-	if field == nameField || field == namespaceField {
-		return true
+// fieldLabels returns a field selector with the names of res' own fields.
+func fieldLabels(res *resource.Resource, selector fields.Selector) (fields.Selector, error) {
+	if selector.Empty() {
+		return selector, nil
 	}
-	_, ok := res.FieldIndex(field)
-	return ok
-}
-
-// notSelectable says so in the words that Kubernetes has for kinds with fields of their own, and for others.
-func notSelectable(res *resource.Resource, field string) string {
-	if len(res.Fields) > 0 || res.Stored().Mixed {
-		return "field label not supported: " + field
-	}
-	return fmt.Sprintf("%q is not a known field selector: only %q, %q", field, nameField, namespaceField)
+	return selector.Transform(func(name, value string) (string, string, error) {
+		label, err := res.FieldLabel(name)
+		return label, value, err
+	})
 }
 
 // Selection checks the options of a list and compiles what they select, for a delete of a

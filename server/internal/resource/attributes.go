@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"unsafe"
@@ -97,6 +98,44 @@ func (r *Resource) FieldIndex(name string) (int, bool) {
 		stored = name
 	}
 	return r.Storage.FieldIndex(stored)
+}
+
+// The fields by which objects of every kind are selected.
+const (
+	nameField      = "metadata.name"
+	namespaceField = "metadata.namespace"
+)
+
+// FieldLabel returns the name in Fields of what a field selector names. It fails, in
+// Kubernetes' words, if the selector must not name it.
+func (r *Resource) FieldLabel(name string) (string, error) {
+	if field, ok := r.FieldLabels.Aliases[name]; ok {
+		return field, nil
+	}
+	_, known := r.FieldIndex(name)
+	if known || name == nameField || name == namespaceField && r.namespaceSelectable() || r.HasEmptyField(name) {
+		return name, nil
+	}
+	switch {
+	case r.FieldLabels.Unknown != nil:
+		return "", errors.New(r.FieldLabels.Unknown(name))
+	case r.ownFields():
+		return "", fmt.Errorf("field label not supported: %s", name)
+	}
+	return "", fmt.Errorf("%q is not a known field selector: only %q, %q", name, nameField, namespaceField)
+}
+
+// HasEmptyField reports whether a field may be selected by, but is empty in every object.
+func (r *Resource) HasEmptyField(name string) bool { return slices.Contains(r.FieldLabels.Empty, name) }
+
+// ownFields reports whether the kind says itself what can be selected. Custom resources do, even
+// if they have no fields.
+func (r *Resource) ownFields() bool { return len(r.Fields) > 0 || r.Stored().Mixed }
+
+// namespaceSelectable: Kubernetes lets every kind be selected by its namespace, cluster-scoped ones
+// included, unless the kind says itself what can be selected.
+func (r *Resource) namespaceSelectable() bool {
+	return !r.ownFields() || r.Namespaced && !r.FieldLabels.NoNamespace
 }
 
 // target is what a value found at a place of the JSON is for.

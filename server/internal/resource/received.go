@@ -82,7 +82,7 @@ func (r *Resource) Unconverted(storePrefix string, verbs []string) *Resource {
 	own := &Resource{
 		Group: r.Group, Version: r.Version, Kind: r.Kind, ListKind: r.ListKind, Plural: r.Plural, Singular: r.Singular,
 		ShortNames: r.ShortNames, Categories: r.Categories, Namespaced: r.Namespaced, Verbs: verbs, StorePrefix: storePrefix,
-		New: r.New, NewList: r.NewList, Columns: r.Columns, Row: r.Row, Status: r.Status, Scale: r.Scale, Strategy: r.Strategy,
+		New: r.New, NewList: r.NewList, Columns: r.Columns, Row: r.Row, Status: r.Status, Scale: r.Scale, Strategy: r.Strategy, FieldLabels: r.FieldLabels,
 	}
 	for _, field := range r.Fields {
 		if len(field.Paths) > 0 {

@@ -93,6 +93,8 @@ type Resource struct {
 	// Fields are what a fieldSelector may name beside metadata.name and, if
 	// namespaced, metadata.namespace.
 	Fields []Field
+	// FieldLabels are how field selectors of this kind deviate from Fields.
+	FieldLabels FieldLabels
 
 	// Columns and Row make the table that kubectl get prints. Row must give
 	// one cell per column.
@@ -143,6 +145,18 @@ type Field struct {
 	// Stored is, for a resource that is shown over another one, the name of
 	// the field there; empty if it is the same. Paths and Default are then not used.
 	Stored string
+}
+
+// FieldLabels are how field selectors of a kind deviate from its Fields.
+type FieldLabels struct {
+	// Aliases are other names of Fields, by which old clients know them.
+	Aliases map[string]string
+	// Empty are fields that may be named, but that no object has a value of.
+	Empty []string
+	// NoNamespace: a selector must not name metadata.namespace.
+	NoNamespace bool
+	// Unknown says that a field cannot be named; nil: the words of most kinds.
+	Unknown func(name string) string
 }
 
 // Scale says where a kind keeps what autoscaling/v1 Scale shows.

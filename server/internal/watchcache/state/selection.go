@@ -123,6 +123,8 @@ func (s *Selection) compileFields(res *resource.Resource) error {
 			s.Namespace = narrow(s.Namespace, c, &s.namespaces)
 		case r.Field == "metadata.namespace":
 			s.namespaces = append(s.namespaces, c) // compared with the empty namespace
+		case res.HasEmptyField(r.Field):
+			s.nothing = s.nothing || !c.holds("")
 		default:
 			index, ok := res.FieldIndex(r.Field)
 			if !ok {

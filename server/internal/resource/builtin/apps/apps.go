@@ -18,7 +18,6 @@ func Resources() []*resource.Resource {
 		}, deploymentRules()),
 		define.Resource[appsv1.ReplicaSet, appsv1.ReplicaSetList](gv, define.Kind{
 			Name: "ReplicaSet", Plural: "replicasets", NameRuleForNew: true, ShortNames: []string{"rs"}, Categories: define.InAll, Status: true, Scale: replicaSetScale(),
-			Fields: []resource.Field{define.SelectableOr("status.replicas", "0")},
 		}, replicaSetRules()),
 		define.Resource[appsv1.StatefulSet, appsv1.StatefulSetList](gv, define.Kind{
 			Name: "StatefulSet", Plural: "statefulsets", NameRule: apivalidation.NameIsDNSLabel, NameRuleForNew: true, ShortNames: []string{"sts"}, Categories: define.InAll, Status: true, Scale: statefulSetScale(),

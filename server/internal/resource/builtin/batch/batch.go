@@ -2,6 +2,8 @@
 package batch
 
 import (
+	"fmt"
+
 	batchv1 "k8s.io/api/batch/v1"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
@@ -16,6 +18,9 @@ func Resources() []*resource.Resource {
 			Name: "Job", Plural: "jobs", NameRuleForNew: true, Categories: define.InAll, Status: true, OrphanByDefault: true,
 			OrphanWarning: "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning",
 			Fields:        []resource.Field{{Name: "status.successful", Paths: [][]string{{"status", "succeeded"}}, Default: "0"}},
+			FieldLabels: resource.FieldLabels{Unknown: func(name string) string {
+				return fmt.Sprintf("field label %q not supported for Job", name)
+			}},
 		}, jobRules()),
 		define.Resource[batchv1.CronJob, batchv1.CronJobList](gv, define.Kind{
 			Name: "CronJob", Plural: "cronjobs", NameRuleForNew: true, ShortNames: []string{"cj"}, Categories: define.InAll, Status: true,

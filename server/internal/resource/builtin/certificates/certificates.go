@@ -25,7 +25,8 @@ func Resources() []*resource.Resource {
 		}, trustBundleRules()),
 		define.Resource[certificatesv1.PodCertificateRequest, certificatesv1.PodCertificateRequestList](gv, define.Kind{
 			Name: "PodCertificateRequest", Plural: "podcertificaterequests", StoredIn: []string{"v1beta1"}, NameRuleForNew: true, Status: true, StatusKeeps: resource.AllMetadata, NoGeneration: true, ConditionalOnly: true,
-			Fields: define.Fields("spec.signerName", "spec.podName", "spec.nodeName"),
+			Fields:      define.Fields("spec.signerName", "spec.podName", "spec.nodeName"),
+			FieldLabels: resource.FieldLabels{NoNamespace: true},
 		}, podRequestRules()),
 	}
 }

@@ -27,6 +27,7 @@ func podLike() []*resource.Resource {
 			Name: "Pod", Plural: "pods", ShortNames: []string{"po"}, Categories: define.InAll, Status: true, StatusKeeps: resource.MetadataOwnerReferences, ReturnDeleted: true,
 			Fields: slices.Concat(define.Final("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName"),
 				define.Fields("status.phase", "status.podIP", "status.nominatedNodeName"), []resource.Field{define.SelectableOr("spec.hostNetwork", "false")}),
+			FieldLabels: resource.FieldLabels{Aliases: map[string]string{"spec.host": "spec.nodeName"}, Empty: []string{"status.podIPs"}},
 		}, podRules()),
 		define.Resource[corev1.ReplicationController, corev1.ReplicationControllerList](gv, define.Kind{
 			Name: "ReplicationController", Plural: "replicationcontrollers", NameRule: validate.LongName, PrefixRule: path.ValidatePathSegmentName, ShortNames: []string{"rc"}, Categories: define.InAll,

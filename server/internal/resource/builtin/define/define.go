@@ -33,7 +33,9 @@ type Kind struct {
 	StoredIn []string
 
 	Fields []resource.Field
-	Status bool
+	// FieldLabels is that of the Resource.
+	FieldLabels resource.FieldLabels
+	Status      bool
 	// StatusKeeps is the metadata that a write to the status leaves as it is.
 	StatusKeeps resource.Metadata
 	// Unowned are fields, as in "status.conditions", that writers do not own, by subresource.
@@ -103,6 +105,7 @@ func Resource[T, L any, PT object[T], PL list[L]](gv schema.GroupVersion, k Kind
 		New:         func() resource.Object { return PT(new(T)) },
 		NewList:     func() runtime.Object { return PL(new(L)) },
 		Fields:      k.Fields,
+		FieldLabels: k.FieldLabels,
 		Status:      k.Status,
 		Scale:       k.Scale,
 		Verbs:       k.Verbs,

@@ -3,6 +3,8 @@
 package dynamicresource
 
 import (
+	"fmt"
+
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/validation/path"
 
@@ -28,6 +30,9 @@ func Resources() []*resource.Resource {
 		define.Resource[resourcev1.ResourceSlice, resourcev1.ResourceSliceList](gv, define.Kind{
 			Name: "ResourceSlice", Plural: "resourceslices", NameRuleForNew: true, Cluster: true,
 			Fields: define.Fields("spec.nodeName", "spec.driver", "spec.pool.name"),
+			FieldLabels: resource.FieldLabels{Unknown: func(name string) string {
+				return fmt.Sprintf("field label not supported for %s: %s", gv.WithKind("ResourceSlice"), name)
+			}},
 		}, resourceSliceRules()),
 		define.Resource[resourcev1.DeviceTaintRule, resourcev1.DeviceTaintRuleList](gv, define.Kind{
 			Name: "DeviceTaintRule", Plural: "devicetaintrules", StoredIn: []string{"v1beta2"}, Cluster: true, Status: true, StatusKeeps: resource.AllMetadata,
