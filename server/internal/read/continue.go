@@ -19,8 +19,8 @@ import (
 // to no state of this process, so that it survives a restart.
 type continueToken struct {
 	APIVersion string `json:"v"`
-	// Revision is that of the first page's snapshot; inconsistent asks for the
-	// remaining objects as they are now.
+	// Revision is that of the first page's snapshot; inconsistent, as every negative
+	// one, asks for the remaining objects as they are now.
 	Revision storage.Revision `json:"rv"`
 	// Start is the first key that may be returned, without the prefix that
 	// all keys of the list share.
@@ -75,15 +75,21 @@ func parseContinue(token string) (t continueToken, err error) {
 	switch {
 	case t.APIVersion != continueVersion:
 		return t, fmt.Errorf("server does not recognize this encoded version %s", t.APIVersion)
-	case t.Revision == 0 || t.Revision < inconsistent:
+	case t.Revision == 0:
 		return t, errors.New("incorrect encoded start resourceVersion (version meta.k8s.io/v1)")
 	case t.Start == "":
 		return t, errors.New("encoded start key empty (version meta.k8s.io/v1)")
+	}
 	// A start that leaves the list's prefix would show other objects than were
 	// authorized.
-	case path.Clean("/"+t.Start) != "/"+t.Start:
+	key := "/" + strings.TrimPrefix(t.Start, "/")
+	if path.Clean(key) != key {
 		return t, errors.New(t.Start)
 	}
+	if key != "/" { // from which everything begins
+		t.Start = key[1:]
+	}
+	t.Revision = max(t.Revision, inconsistent)
 	return t, nil
 }
 
@@ -91,8 +97,10 @@ func parseContinue(token string) (t continueToken, err error) {
 // another token, with which the client gets the remaining objects as they are now.
 func errContinueExpired(start string) error {
 	err := apierrors.NewResourceExpired(
-		"the snapshot that this continue token belongs to is no longer kept: list again from the beginning, " +
-			"or go on with the token in this answer, which shows the remaining objects as they are now")
+		"The provided continue parameter is too old to display a consistent list result. You can start a new list " +
+			"without the continue parameter, or use the continue token in this response to retrieve the remainder of the " +
+			"results. Continuing with the provided token results in an inconsistent list - objects that were created, " +
+			"modified, or deleted between the time the first chunk was returned and now may show up in the list.")
 	token, encodeErr := encodeToken(continueToken{APIVersion: continueVersion, Revision: inconsistent, Start: start})
 	if encodeErr == nil {
 		err.ErrStatus.Continue = token

@@ -25,19 +25,32 @@ func TestContinueTokenIsThatOfKubernetes(t *testing.T) {
 
 func TestContinueTokenRefusals(t *testing.T) {
 	for name, text := range map[string]string{
-		"no JSON":       `start`,
-		"other version": `{"v":"meta.k8s.io/v9","rv":1,"start":"a"}`,
-		"no revision":   `{"v":"meta.k8s.io/v1","start":"a"}`,
-		"negative":      `{"v":"meta.k8s.io/v1","rv":-2,"start":"a"}`,
-		"no start":      `{"v":"meta.k8s.io/v1","rv":1}`,
-		"climbs":        `{"v":"meta.k8s.io/v1","rv":1,"start":"../../secrets/a"}`,
-		"hides":         `{"v":"meta.k8s.io/v1","rv":1,"start":"a/./b"}`,
-		"absolute":      `{"v":"meta.k8s.io/v1","rv":1,"start":"/a"}`,
-		"enormous":      `{"v":"meta.k8s.io/v1","rv":1,"start":"` + strings.Repeat("a", 4000) + `"}`,
+		"no JSON":        `start`,
+		"other version":  `{"v":"meta.k8s.io/v9","rv":1,"start":"a"}`,
+		"no revision":    `{"v":"meta.k8s.io/v1","start":"a"}`,
+		"no start":       `{"v":"meta.k8s.io/v1","rv":1}`,
+		"climbs":         `{"v":"meta.k8s.io/v1","rv":1,"start":"../../secrets/a"}`,
+		"hides":          `{"v":"meta.k8s.io/v1","rv":1,"start":"a/./b"}`,
+		"twice absolute": `{"v":"meta.k8s.io/v1","rv":1,"start":"//a"}`,
+		"enormous":       `{"v":"meta.k8s.io/v1","rv":1,"start":"` + strings.Repeat("a", 4000) + `"}`,
 	} {
 		_, err := decodeContinue(base64.RawURLEncoding.EncodeToString([]byte(text)))
 		if !apierrors.IsBadRequest(err) {
 			t.Errorf("%s: got %v, want a 400", name, err)
+		}
+	}
+}
+
+// TestContinueTokensOfOtherPrograms are read as Kubernetes reads them.
+func TestContinueTokensOfOtherPrograms(t *testing.T) {
+	for text, want := range map[string]continueToken{
+		`{"v":"meta.k8s.io/v1","rv":-2,"start":"a"}`: {continueVersion, inconsistent, "a"},
+		`{"v":"meta.k8s.io/v1","rv":1,"start":"/a"}`: {continueVersion, 1, "a"},
+		`{"v":"meta.k8s.io/v1","rv":1,"start":"/"}`:  {continueVersion, 1, "/"},
+	} {
+		got, err := decodeContinue(base64.RawURLEncoding.EncodeToString([]byte(text)))
+		if err != nil || got != want {
+			t.Errorf("%s is %+v, %v; want %+v", text, got, err, want)
 		}
 	}
 }

@@ -3,6 +3,8 @@ package read
 import (
 	"errors"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/levelwire/levelwire/server/internal/status"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
 )
@@ -25,6 +27,11 @@ func cacheError(err error) error {
 		return errInitializing()
 	}
 	return err
+}
+
+// errListExpired is the 410 for a list of a past that is not kept any more.
+func errListExpired() error {
+	return apierrors.NewResourceExpired("The resourceVersion for the provided list is too old.")
 }
 
 // CacheError turns the errors of the watch cache into Status errors for clients.

@@ -63,17 +63,24 @@ type readSource struct {
 
 // sourceOfList chooses the state that a list shows. The options have been validated.
 func (r *Reader) sourceOfList(ctx context.Context, cache *watchcache.Cache, opts *metav1.ListOptions) (source readSource, err error) {
-	revision, err := parseResourceVersion(opts.ResourceVersion)
-	if err != nil {
-		return source, err
-	}
 	limit := max(opts.Limit, 0) // a negative one is none, as in Kubernetes
-	if opts.ResourceVersion != "" && revision == 0 {
+	if opts.ResourceVersion == "0" {
 		limit = 0 // Kubernetes ignores the limit at "0", and clients rely on it
 	}
+	if opts.Continue != "" {
+		source, err = r.sourceOfContinue(ctx, cache, opts)
+	} else {
+		source, err = r.sourceOfFirst(ctx, cache, opts, limit)
+	}
+	source.limit = limit
+	return source, err
+}
+
+// sourceOfFirst is the state that a list without a continue token shows.
+func (r *Reader) sourceOfFirst(ctx context.Context, cache *watchcache.Cache, opts *metav1.ListOptions, limit int64) (source readSource, err error) {
+	revision, err := parseResourceVersion(opts.ResourceVersion)
 	switch {
-	case opts.Continue != "":
-		source, err = r.sourceOfContinue(ctx, cache, opts.Continue, revision)
+	case err != nil:
 	case opts.ResourceVersion == "":
 		source.snapshot, err = r.latest(ctx, cache)
 	case revision == 0:
@@ -83,18 +90,17 @@ func (r *Reader) sourceOfList(ctx context.Context, cache *watchcache.Cache, opts
 	default:
 		source.snapshot, err = notOlderThan(ctx, cache, revision)
 	}
-	source.limit = limit
 	return source, err
 }
 
 // sourceOfContinue is the state that the first page of the list was of, or the
 // latest one if the token asks for that.
-func (r *Reader) sourceOfContinue(ctx context.Context, cache *watchcache.Cache, token string, revision storage.Revision) (source readSource, err error) {
-	t, err := decodeContinue(token)
+func (r *Reader) sourceOfContinue(ctx context.Context, cache *watchcache.Cache, opts *metav1.ListOptions) (source readSource, err error) {
+	t, err := decodeContinue(opts.Continue)
 	if err != nil {
 		return source, err
 	}
-	if revision != 0 {
+	if opts.ResourceVersion != "" && opts.ResourceVersion != "0" {
 		return source, status.BadRequest("specifying resource version is not allowed when using continue")
 	}
 	if t.Revision == inconsistent {
@@ -111,7 +117,7 @@ func (r *Reader) sourceOfContinue(ctx context.Context, cache *watchcache.Cache, 
 func exactly(ctx context.Context, cache *watchcache.Cache, revision storage.Revision) (source readSource, err error) {
 	source.snapshot, err = cache.Exact(ctx, revision)
 	if errors.Is(err, watchcache.ErrExpired) {
-		return readSource{storeRevision: revision, expired: cacheError(err)}, nil
+		return readSource{storeRevision: revision, expired: errListExpired()}, nil
 	}
 	return source, cacheError(err)
 }

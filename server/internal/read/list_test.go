@@ -61,6 +61,7 @@ func testListGrid(t *testing.T) {
 		{metav1.ListOptions{FieldSelector: "status.podIPs="}, all, 0, ""},
 		{metav1.ListOptions{FieldSelector: "status.podIPs=10.0.0.1"}, "", 0, ""},
 		{metav1.ListOptions{FieldSelector: "status.podIPs!=10.0.0.1"}, all, 0, ""},
+		{metav1.ListOptions{Continue: token, ResourceVersion: "00"}, "", 400, metav1.StatusReasonBadRequest},
 		{metav1.ListOptions{Continue: "garbage"}, "", 400, metav1.StatusReasonBadRequest},
 		{metav1.ListOptions{LabelSelector: "app in (y,z)"}, "a/two", 0, ""},
 		{metav1.ListOptions{FieldSelector: "metadata.namespace=a,spec.nodeName!=n2"}, "a/one", 0, ""},

@@ -70,7 +70,7 @@ func (r *Reader) visible(ctx context.Context, s Scope, cache *watchcache.Cache, 
 	case opts.ResourceVersion == "" || opts.ResourceVersion == "0" || opts.ResourceVersionMatch == metav1.ResourceVersionMatchNotOlderThan:
 		return nil, status.TooManyRequests("a right was withdrawn while the list was read: list again", 1)
 	}
-	return nil, status.Expired(revision, s.Visible.Reached())
+	return nil, errListExpired()
 }
 
 // OldestRevision returns the revision of the past whose policy a list or a watch with these
