@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -87,17 +89,39 @@ func evictOnce(ctx context.Context, pods registry.Registry, namespace, name stri
 		result, err = deleteEvicted(ctx, pods, pod, opts)
 		return result, mayRetry && apierrors.IsConflict(err) && *opts.Preconditions.UID == pod.UID, err
 	}
-	budget, err := budgetOf(ctx, pods, pod)
-	if err != nil {
-		return nil, false, err
-	}
-	if budget != "" {
-		if err := takeDisruption(ctx, pods, pod, budget, len(opts.DryRun) > 0); err != nil {
-			return nil, false, err
-		}
-	}
-	result, err = deleteEvicted(ctx, pods, pod, opts)
+	result, err = evictWithinBudget(ctx, pods, pod, opts)
 	return result, false, err
+}
+
+// evictWithinBudget deletes a pod that its budget, if it has one, can do without.
+func evictWithinBudget(ctx context.Context, pods registry.Registry, pod *corev1.Pod, opts *metav1.DeleteOptions) (*registry.Result, error) {
+	budget, err := budgetOf(ctx, pods, pod)
+	switch {
+	case err != nil:
+		return nil, err
+	case budget == nil:
+		return deleteEvicted(ctx, pods, pod, opts)
+	case !ready(pod) && toleratesUnready(budget):
+		return evictUnready(ctx, pods, pod, budget.Name, opts)
+	}
+	if err := takeDisruption(ctx, pods, pod, budget.Name, len(opts.DryRun) > 0); err != nil {
+		return nil, err
+	}
+	return deleteEvicted(ctx, pods, pod, opts)
+}
+
+// evictUnready deletes a pod that disrupts nothing, because it is not ready, in the state in
+// which that was seen. If it has changed since, the client has to ask again.
+func evictUnready(ctx context.Context, pods registry.Registry, pod *corev1.Pod, budget string, opts *metav1.DeleteOptions) (*registry.Result, error) {
+	demanded := opts.Preconditions.ResourceVersion != nil
+	if !demanded {
+		opts.Preconditions.ResourceVersion = &pod.ResourceVersion
+	}
+	result, err := deleteEvicted(ctx, pods, pod, opts)
+	if apierrors.IsConflict(err) && !demanded {
+		err = beingProcessed(budget)
+	}
+	return result, err
 }
 
 // deleteEvicted writes into the pod's status why it ends (KEP-3329), and deletes
@@ -151,33 +175,32 @@ func needsBudget(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil
 }
 
-// budgetOf returns the name of the pod's budget, or "".
-func budgetOf(ctx context.Context, pods registry.Registry, pod *corev1.Pod) (string, error) {
+// budgetOf returns the pod's budget, or nil.
+func budgetOf(ctx context.Context, pods registry.Registry, pod *corev1.Pod) (*policyv1.PodDisruptionBudget, error) {
 	budgets, ok := pods.Set().Lookup("policy", "v1", "poddisruptionbudgets")
 	if !ok {
-		return "", nil
+		return nil, nil //nolint:nilnil // no budget is no error
 	}
 	prefix := budgets.Resource().Stored().StorePrefix + pod.Namespace + "/"
 	page, err := pods.Set().Store().List(ctx, prefix, storage.ListOptions{})
 	if err != nil {
-		return "", pods.StoreError(pod.Name, err)
+		return nil, pods.StoreError(pod.Name, err)
 	}
-	found := ""
+	var found *policyv1.PodDisruptionBudget
 	for i := range page.Items {
 		obj, err := budgets.DecodeStored(ctx, &page.Items[i])
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		budget, ok := obj.(*policyv1.PodDisruptionBudget)
 		if !ok || !covers(budget, pod) {
 			continue
 		}
-		if found != "" {
-			//nolint:revive,staticcheck // clients know this text, capital letter and full stop included
-			return "", apierrors.NewInternalError(errors.New(
-				"This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."))
+		if found != nil {
+			return nil, status.Failure(http.StatusInternalServerError, metav1.StatusReasonUnknown,
+				"This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.")
 		}
-		found = budget.Name
+		found = budget
 	}
 	return found, nil
 }
@@ -195,20 +218,16 @@ func takeDisruption(ctx context.Context, pods registry.Registry, pod *corev1.Pod
 	}
 	_, err := budgets.UpdateStatus(ctx, pod.Namespace, name, func(current resource.Object) (resource.Object, error) {
 		budget := current.(*policyv1.PodDisruptionBudget).DeepCopy()
-		if !ready(pod) && toleratesUnready(budget) {
-			return budget, nil
-		}
-		if budget.Status.ObservedGeneration < budget.Generation {
-			return nil, overBudget(fmt.Sprintf("The disruption budget %s is still being processed by the server.", name), budgetRetrySeconds)
-		}
-		if budget.Status.DisruptionsAllowed <= 0 {
-			return nil, overBudget(shortfall(budget), 0)
-		}
-		if len(budget.Status.DisruptedPods) > maxUnconfirmed {
-			return nil, apierrors.NewForbidden(policyv1.Resource("poddisruptionbudget"), name,
-				errors.New("DisruptedPods map too big - too many evictions not confirmed by PDB controller"))
+		if err := checkBudget(budget); err != nil {
+			return nil, err
 		}
 		budget.Status.DisruptionsAllowed--
+		if budget.Status.DisruptionsAllowed == 0 {
+			meta.SetStatusCondition(&budget.Status.Conditions, metav1.Condition{
+				Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: policyv1.InsufficientPodsReason,
+				ObservedGeneration: budget.Status.ObservedGeneration, LastTransitionTime: pods.Set().Now(),
+			})
+		}
 		if budget.Status.DisruptedPods == nil {
 			budget.Status.DisruptedPods = make(map[string]metav1.Time, 1)
 		}
@@ -225,15 +244,46 @@ func takeDisruption(ctx context.Context, pods registry.Registry, pod *corev1.Pod
 // disruption controller has not seen go.
 const maxUnconfirmed = 2000
 
+// checkBudget says why a budget allows no disruption now, in the order of Kubernetes.
+func checkBudget(budget *policyv1.PodDisruptionBudget) error {
+	switch s := budget.Status; {
+	case s.ObservedGeneration < budget.Generation:
+		return beingProcessed(budget.Name)
+	case s.DisruptionsAllowed < 0:
+		return unfitBudget(budget.Name, "pdb disruptions allowed is negative", "pdb disruptions allowed is negative")
+	case len(s.DisruptedPods) > maxUnconfirmed:
+		return unfitBudget(budget.Name, "DisruptedPods map too big - too many evictions not confirmed by PDB controller",
+			"too many pending evictions not confirmed by PDB controller")
+	case s.DisruptionsAllowed == 0:
+		return overBudget(shortfall(budget), 0)
+	}
+	return nil
+}
+
+// unfitBudget is the 403 for a budget whose status allows nothing until its controller has put it right.
+func unfitBudget(name, why, cause string) error {
+	err := apierrors.NewForbidden(policyv1.Resource("poddisruptionbudget"), name, errors.New(why))
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{
+		Type:    policyv1.DisruptionBudgetCause,
+		Message: fmt.Sprintf("The disruption budget %s does not allow evicting pods currently: %s", name, cause),
+	}}
+	return err
+}
+
 // shortfall describes what a budget that allows no disruption lacks.
 func shortfall(budget *policyv1.PodDisruptionBudget) string {
-	for _, c := range budget.Status.Conditions {
-		if c.Type == policyv1.DisruptionAllowedCondition && c.Reason == policyv1.SyncFailedReason {
-			return fmt.Sprintf("The disruption budget %s does not allow evicting pods currently because it failed sync: %v", budget.Name, c.Message)
-		}
+	s := budget.Status
+	c := meta.FindStatusCondition(s.Conditions, policyv1.DisruptionAllowedCondition)
+	told := c != nil && c.Status == metav1.ConditionFalse && c.Message != ""
+	switch {
+	case told && c.Reason == policyv1.SyncFailedReason: // of which no count is right
+		return fmt.Sprintf("The disruption budget %s does not allow evicting pods currently because it failed sync: %s", budget.Name, c.Message)
+	case s.CurrentHealthy <= s.DesiredHealthy:
+		return fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently", budget.Name, s.DesiredHealthy, s.CurrentHealthy)
+	case told:
+		return fmt.Sprintf("The disruption budget %s does not allow evicting pods currently (%s): %s", budget.Name, c.Reason, c.Message)
 	}
-	return fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently",
-		budget.Name, budget.Status.DesiredHealthy, budget.Status.CurrentHealthy)
+	return fmt.Sprintf("The disruption budget %s does not allow evicting pods currently", budget.Name)
 }
 
 func ready(pod *corev1.Pod) bool {
@@ -254,6 +304,11 @@ func toleratesUnready(budget *policyv1.PodDisruptionBudget) bool {
 	}
 	s := budget.Status
 	return s.CurrentHealthy >= s.DesiredHealthy && s.DesiredHealthy > 0
+}
+
+// beingProcessed is the 429 for a budget that its controller has not looked at yet.
+func beingProcessed(budget string) error {
+	return overBudget(fmt.Sprintf("The disruption budget %s is still being processed by the server.", budget), budgetRetrySeconds)
 }
 
 // overBudget is the 429 that names in a cause what the budget lacks.
