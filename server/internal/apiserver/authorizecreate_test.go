@@ -59,4 +59,6 @@ func TestPutAndPatchThatCreateAreAuthorized(t *testing.T) {
 		refuse.Store(true)
 		c.send(w.changed, w.method, w.path, w.body, w.header)
 	}
+	// What is wrong with the object comes first, as in Kubernetes.
+	c.send(422, "PUT", leases+"/b", `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"b"},"spec":{"leaseDurationSeconds":0}}`, jsonBody)
 }

@@ -54,8 +54,8 @@ func (w *pendingWrite) admit(ctx context.Context) error {
 }
 
 // askHooks takes the write through the phases of admission: the mutating hooks in their
-// order, validation of the object, the validating hooks in their order, up to the first
-// that refuses.
+// order, validation of the object, the right to create one by an update, the validating hooks
+// in their order, up to the first that refuses.
 func (w *pendingWrite) askHooks(ctx context.Context) error {
 	w.request = Request{
 		Operation: w.operation, Resource: w.registry.res, Namespace: w.namespace, Name: w.name,
@@ -83,6 +83,11 @@ func (w *pendingWrite) askHooks(ctx context.Context) error {
 	}
 	if err := w.validate(ctx); err != nil {
 		return err
+	}
+	if w.operation == Create && w.authorizeCreate != nil {
+		if err := w.authorizeCreate(ctx); err != nil {
+			return err
+		}
 	}
 	for _, hook := range w.registry.set.config.Validation {
 		if err := hook(ctx, &w.request); err != nil {

@@ -31,6 +31,8 @@ type pendingWrite struct {
 	stated          StatedOptions
 	deleteOptions   *metav1.DeleteOptions // nil unless the verb is delete
 	admitted        bool                  // see Request.Admitted
+	// authorizeCreate is asked before an update creates an object; nil: allowed, or the verb is create.
+	authorizeCreate func(context.Context) error
 	// mustNotExist: an object that exists already is an error, and not a state
 	// to decide on next.
 	mustNotExist bool

@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"context"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -45,7 +44,7 @@ func (r Registry) checkPreconditions(name string, p *metav1.Preconditions, obj r
 
 // checkNew refuses to create an object of which the client knows the uid. As in Kubernetes, the version
 // that it has of the object does not matter; the answer to a dry run shows it.
-func (u *update) checkNew(ctx context.Context, w *pendingWrite, obj resource.Object) error {
+func (u *update) checkNew(w *pendingWrite, obj resource.Object) error {
 	version := obj.GetResourceVersion()
 	switch uid := obj.GetUID(); {
 	case uid != "" && w.endpoint.Ownership == OwnershipStated:
@@ -54,11 +53,6 @@ func (u *update) checkNew(ctx context.Context, w *pendingWrite, obj resource.Obj
 		return w.registry.conflict(w.name, otherUID(uid, ""))
 	case version != "" && version != "0" && !validVersion(version):
 		return notVersion(version)
-	}
-	if u.authorizeCreate != nil {
-		if err := u.authorizeCreate(ctx); err != nil {
-			return err
-		}
 	}
 	w.sentVersion = version
 	obj.SetResourceVersion("")

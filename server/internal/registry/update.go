@@ -51,7 +51,7 @@ func (r Registry) requireStatus() error {
 // own can it be created.
 func (r Registry) UpdateThrough(ctx context.Context, endpoint Endpoint, namespace, name string, updater Updater, opts UpdateOptions) (*Result, error) {
 	return r.pendingUpdate(endpoint, namespace, name, opts.WriteOptions, &update{
-		updater: updater, unconditional: opts.Unconditional, authorizeCreate: opts.AuthorizeCreate,
+		updater: updater, unconditional: opts.Unconditional,
 		mayCreate: endpoint.Scope == ScopeMain && (opts.MayCreate || r.res.Strategy.UpsertOnUpdate),
 	}).run(ctx)
 }
@@ -60,20 +60,20 @@ func (r Registry) pendingUpdate(endpoint Endpoint, namespace, name string, opts 
 	return &pendingWrite{
 		registry: r, verb: u, namespace: namespace, name: name, endpoint: endpoint,
 		manager: opts.FieldManager, dryRun: opts.DryRun, stated: opts.Stated, admitted: opts.Admitted,
+		authorizeCreate: opts.AuthorizeCreate,
 	}
 }
 
 // update is the verb update, and what patch, apply and the subresources come
 // down to.
 type update struct {
-	updater         Updater
-	mayCreate       bool
-	unconditional   bool
-	patches         bool                        // the verb is patch
-	authorizeCreate func(context.Context) error // nil: allowed
+	updater       Updater
+	mayCreate     bool
+	unconditional bool
+	patches       bool // the verb is patch
 }
 
-func (u *update) decide(ctx context.Context, w *pendingWrite) error {
+func (u *update) decide(_ context.Context, w *pendingWrite) error {
 	if w.current.object == nil && !u.mayCreate {
 		return w.registry.notFound(w.name)
 	}
@@ -88,7 +88,7 @@ func (u *update) decide(ctx context.Context, w *pendingWrite) error {
 		return err
 	}
 	if w.current.object == nil {
-		err = u.checkNew(ctx, w, obj)
+		err = u.checkNew(w, obj)
 	} else {
 		err = u.checkVersion(w, obj)
 	}
