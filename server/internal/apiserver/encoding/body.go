@@ -9,9 +9,11 @@ import (
 	"mime"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/resource"
@@ -201,13 +203,23 @@ func BodyMediaType(r *http.Request) (string, error) {
 	}
 	kind, _, err := mime.ParseMediaType(header)
 	if err != nil {
-		return "", UnsupportedMediaType(header)
+		return "", UnsupportedMediaType()
 	}
 	return kind, nil
 }
 
+// ObjectMediaType is BodyMediaType for a body that is an object: the error for a type of which no
+// object can be read is a 415, too.
+func ObjectMediaType(r *http.Request) (string, error) {
+	kind, err := BodyMediaType(r)
+	if err == nil && !slices.Contains(mediaNames[:], kind) {
+		err = UnsupportedMediaType()
+	}
+	return kind, err
+}
+
 // UnsupportedMediaType is the 415 for a body whose media type cannot be read.
-func UnsupportedMediaType(got string) error {
-	return status.Failure(http.StatusUnsupportedMediaType, "UnsupportedMediaType", fmt.Sprintf(
-		"the body of the request was in an unknown format (%s) - accepted media types include: %s", got, PlainOffer.describe()))
+func UnsupportedMediaType() error {
+	return status.Failure(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType,
+		"the body of the request was in an unknown format - accepted media types include: "+PlainOffer.describe())
 }

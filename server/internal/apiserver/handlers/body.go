@@ -123,7 +123,7 @@ func bodyError(err error, got, want schema.GroupVersionKind, body []byte) error 
 	var kind *resource.KindMismatchError
 	switch {
 	case errors.As(err, &media):
-		return encoding.UnsupportedMediaType(media.MediaType)
+		return encoding.UnsupportedMediaType()
 	case errors.As(err, &kind):
 		if kind.Got.GroupVersion() != kind.Want.GroupVersion() {
 			return status.BadRequest("the API version in the data (%s) does not match the expected API version (%s)",

@@ -100,7 +100,7 @@ func deleteOptionsError(err error) error {
 	var kind *resource.KindMismatchError
 	switch {
 	case errors.As(err, &media):
-		return encoding.UnsupportedMediaType(media.MediaType)
+		return encoding.UnsupportedMediaType()
 	case errors.As(err, &kind):
 		gv := kind.Got.GroupVersion()
 		if gv.Empty() {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/registry/patch"
@@ -35,20 +35,20 @@ func (h *Handlers) patch(w http.ResponseWriter, r *http.Request, q *request.Info
 	return x.answer(http.StatusOK, result)
 }
 
-// newPatcher reads options, body and patch.
+// newPatcher is the beginning of a PATCH: kind of the patch, form of the answer, size, options, patch.
 func (h *Handlers) newPatcher(w http.ResponseWriter, r *http.Request, q *request.Info) (*writer, *patch.Patch, error) {
 	kind := patchType(r)
-	if q.Resource.Stored().Mixed {
-		if err := patch.CheckCustom(kind); err != nil {
-			return nil, nil, err
-		}
+	if err := patch.CheckKind(kind, q.Resource.Stored().Mixed); err != nil {
+		return nil, nil, err
 	}
-	x, err := h.newWriter(w, r, q, func(o metav1.UpdateOptions) (string, field.ErrorList) {
-		return "PatchOptions", validation.ValidatePatchOptions(&metav1.PatchOptions{
-			DryRun: o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation, Force: force(q),
-		}, kind)
-	})
+	x, err := h.newWriter(w, r, q)
 	if err != nil {
+		return nil, nil, err
+	}
+	if err := x.readBody(h.config.MaxBodyBytes); err != nil {
+		return nil, nil, err
+	}
+	if err := x.readPatchOptions(kind); err != nil {
 		return nil, nil, err
 	}
 	patch, err := patch.Parse(kind, x.body)
@@ -59,6 +59,14 @@ func (h *Handlers) newPatcher(w http.ResponseWriter, r *http.Request, q *request
 		err = x.judgeApplied(patch.StrictErrors())
 	}
 	return x, patch, err
+}
+
+func (x *writer) readPatchOptions(kind types.PatchType) error {
+	return x.readOptions(func(o metav1.UpdateOptions) (string, field.ErrorList) {
+		return "PatchOptions", validation.ValidatePatchOptions(&metav1.PatchOptions{
+			DryRun: o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation, Force: force(x.q),
+		}, kind)
+	})
 }
 
 // judgeApplied is judge for what is applied.
@@ -72,10 +80,7 @@ func (x *writer) judgeApplied(strict []error) error {
 
 // patchType returns the patch type in the Content-Type, known or not.
 func patchType(r *http.Request) types.PatchType {
-	kind, err := encoding.BodyMediaType(r)
-	if err != nil {
-		return types.PatchType(r.Header.Get("Content-Type"))
-	}
+	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
 	return types.PatchType(kind)
 }
 

@@ -20,18 +20,20 @@ func (h *Handlers) createReview(w http.ResponseWriter, r *http.Request, q *reque
 	if q.Resource.Kind == "Binding" {
 		return h.bind(w, r, q)
 	}
+	if _, err := encoding.Negotiate(r, encoding.PlainOffer); err != nil {
+		return err
+	}
 	x := &writer{w: w, r: r, q: q}
 	if h.config.Registry != nil {
 		x.registry = h.config.Registry.For(q.Resource)
 	}
+	if err := x.readMediaType(); err != nil {
+		return err
+	}
+	if err := x.readBody(h.config.MaxBodyBytes); err != nil {
+		return err
+	}
 	if err := x.readOptions(createOptions); err != nil {
-		return err
-	}
-	var err error
-	if x.mediaType, err = encoding.BodyMediaType(r); err != nil {
-		return err
-	}
-	if x.body, err = encoding.ReadBody(w, r, h.config.MaxBodyBytes); err != nil {
 		return err
 	}
 	review, err := x.decode()

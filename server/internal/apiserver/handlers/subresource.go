@@ -67,7 +67,7 @@ func (h *Handlers) createSubresource(w http.ResponseWriter, r *http.Request, q *
 // bind answers POST to pods/binding, and to bindings with the pod's name in
 // the body alone.
 func (h *Handlers) bind(w http.ResponseWriter, r *http.Request, q *request.Info) error {
-	x, err := h.newWriter(w, r, q, createOptions)
+	x, err := h.newCreator(w, r, q)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (h *Handlers) bind(w http.ResponseWriter, r *http.Request, q *request.Info)
 }
 
 func (h *Handlers) evict(w http.ResponseWriter, r *http.Request, q *request.Info) error {
-	x, err := h.newWriter(w, r, q, createOptions)
+	x, err := h.newCreator(w, r, q)
 	if err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func (h *Handlers) updateSubresource(w http.ResponseWriter, r *http.Request, q *
 	if err := h.writable(q); err != nil {
 		return err
 	}
-	x, err := h.newWriter(w, r, q, updateOptions)
+	x, err := h.newReplacer(w, r, q)
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ func (h *Handlers) requestToken(w http.ResponseWriter, r *http.Request, q *reque
 	if h.config.Issuer == nil {
 		return status.Failure(http.StatusNotImplemented, "NotImplemented", "this server issues no service account tokens: use a client certificate or a static token")
 	}
-	x, err := h.newWriter(w, r, q, createOptions)
+	x, err := h.newCreator(w, r, q)
 	if err != nil {
 		return err
 	}

@@ -34,8 +34,39 @@ type writer struct {
 	validation fieldValidation
 }
 
-// newWriter reads options and body. A server without a registry is read-only.
-func (h *Handlers) newWriter(w http.ResponseWriter, r *http.Request, q *request.Info, validate func(metav1.UpdateOptions) (string, field.ErrorList)) (*writer, error) {
+// newCreator is the beginning of a POST. Kubernetes judges what stands around the object in
+// another order for each verb: here the form of the answer, the media type, the size, the options.
+func (h *Handlers) newCreator(w http.ResponseWriter, r *http.Request, q *request.Info) (*writer, error) {
+	x, err := h.newWriter(w, r, q)
+	if err != nil {
+		return nil, err
+	}
+	if err := x.readMediaType(); err != nil {
+		return nil, err
+	}
+	if err := x.readBody(h.config.MaxBodyBytes); err != nil {
+		return nil, err
+	}
+	return x, x.readOptions(createOptions)
+}
+
+// newReplacer is the beginning of a PUT: form of the answer, size, options, media type.
+func (h *Handlers) newReplacer(w http.ResponseWriter, r *http.Request, q *request.Info) (*writer, error) {
+	x, err := h.newWriter(w, r, q)
+	if err != nil {
+		return nil, err
+	}
+	if err := x.readBody(h.config.MaxBodyBytes); err != nil {
+		return nil, err
+	}
+	if err := x.readOptions(updateOptions); err != nil {
+		return nil, err
+	}
+	return x, x.readMediaType()
+}
+
+// newWriter begins with what every write checks first. A server without a registry is read-only.
+func (h *Handlers) newWriter(w http.ResponseWriter, r *http.Request, q *request.Info) (*writer, error) {
 	if h.config.Registry == nil {
 		return nil, status.MethodNotSupported(q.Resource, q.Verb)
 	}
@@ -45,20 +76,22 @@ func (h *Handlers) newWriter(w http.ResponseWriter, r *http.Request, q *request.
 		return nil, err
 	}
 	x := &writer{registry: h.config.Registry.For(q.Resource), w: w, r: r, q: q}
-	if err := x.readOptions(validate); err != nil {
-		return nil, err
-	}
 	x.opts.AuthorizeCreate = func(ctx context.Context) error {
 		return h.config.Authorizer.AuthorizeCreate(ctx, q.Authorized)
 	}
-	var err error
-	if x.mediaType, err = encoding.BodyMediaType(r); err != nil {
-		return nil, err
+	return x, nil
+}
+
+func (x *writer) readMediaType() (err error) {
+	x.mediaType, err = encoding.ObjectMediaType(x.r)
+	return err
+}
+
+func (x *writer) readBody(limit int64) (err error) {
+	if x.body, err = encoding.ReadBody(x.w, x.r, limit); err == nil && len(x.body) >= largeBody {
+		context.AfterFunc(x.r.Context(), processors.Computing()) // the context ends with the request
 	}
-	if x.body, err = encoding.ReadBody(w, r, h.config.MaxBodyBytes); err == nil && len(x.body) >= largeBody {
-		context.AfterFunc(r.Context(), processors.Computing()) // the context ends with the request
-	}
-	return x, err
+	return err
 }
 
 // largeBody is from how many bytes on a body may be the work of milliseconds: a definition
@@ -75,10 +108,8 @@ func (x *writer) readOptions(validate func(metav1.UpdateOptions) (string, field.
 	if kind, errs := validate(o); len(errs) > 0 {
 		return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
 	}
-	x.opts = registry.WriteOptions{
-		DryRun: len(o.DryRun) > 0, FieldManager: manager(o.FieldManager, x.r.UserAgent()),
-		Stated: registry.StatedOptions{FieldManager: o.FieldManager, FieldValidation: o.FieldValidation},
-	}
+	x.opts.DryRun, x.opts.FieldManager = len(o.DryRun) > 0, manager(o.FieldManager, x.r.UserAgent())
+	x.opts.Stated = registry.StatedOptions{FieldManager: o.FieldManager, FieldValidation: o.FieldValidation}
 	x.validation = fieldValidation(o.FieldValidation)
 	return nil
 }
@@ -115,7 +146,7 @@ func updateOptions(o metav1.UpdateOptions) (string, field.ErrorList) {
 
 // create answers POST to a collection.
 func (h *Handlers) create(w http.ResponseWriter, r *http.Request, q *request.Info) error {
-	x, err := h.newWriter(w, r, q, createOptions)
+	x, err := h.newCreator(w, r, q)
 	if err != nil {
 		return err
 	}
@@ -132,7 +163,7 @@ func (h *Handlers) create(w http.ResponseWriter, r *http.Request, q *request.Inf
 
 // update answers PUT of an object.
 func (h *Handlers) update(w http.ResponseWriter, r *http.Request, q *request.Info) error {
-	x, err := h.newWriter(w, r, q, updateOptions)
+	x, err := h.newReplacer(w, r, q)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -65,21 +66,25 @@ func Parse(kind types.PatchType, body []byte) (*Patch, error) {
 	case types.ApplyYAMLPatchType, types.ApplyCBORPatchType:
 		return p, p.parseApply()
 	}
-	return nil, unknownFormat(types.JSONPatchType, types.MergePatchType, types.StrategicMergePatchType, types.ApplyYAMLPatchType, types.ApplyCBORPatchType)
+	return nil, CheckKind(kind, false)
 }
 
-// CheckCustom refuses patches of a kind that custom resources, and their
-// subresources, do not take: nothing says how their lists are merged.
-func CheckCustom(kind types.PatchType) error {
-	if kind != types.StrategicMergePatchType {
+var (
+	kinds = []types.PatchType{types.JSONPatchType, types.MergePatchType, types.StrategicMergePatchType, types.ApplyYAMLPatchType, types.ApplyCBORPatchType}
+	// customKinds are those that custom resources, and their subresources, take: nothing says how
+	// a strategic merge patch merges their lists.
+	customKinds = []types.PatchType{types.JSONPatchType, types.MergePatchType, types.ApplyYAMLPatchType, types.ApplyCBORPatchType}
+)
+
+// CheckKind refuses a patch of a kind that is not known, or that custom resources do not take.
+func CheckKind(kind types.PatchType, custom bool) error {
+	accepted := kinds
+	if custom {
+		accepted = customKinds
+	}
+	if slices.Contains(accepted, kind) {
 		return nil
 	}
-	return unknownFormat(types.JSONPatchType, types.MergePatchType, types.ApplyYAMLPatchType, types.ApplyCBORPatchType)
-}
-
-// unknownFormat is Kubernetes' error for a patch of another kind than those that
-// are accepted.
-func unknownFormat(accepted ...types.PatchType) error {
 	names := make([]string, len(accepted))
 	for i, kind := range accepted {
 		names[i] = string(kind)
@@ -125,7 +130,7 @@ func (p *Patch) Apply(doc []byte, like any) (out []byte, err error) {
 		return nil, status.BadRequest("what is applied is merged into an object, not into a document")
 	default:
 		if _, custom := like.(*unstructured.Unstructured); custom {
-			return nil, CheckCustom(p.kind)
+			return nil, CheckKind(p.kind, true)
 		}
 		if err := p.checkElements(doc); err != nil {
 			return nil, err
