@@ -226,8 +226,11 @@ func TestApplyRefuses(t *testing.T) {
 		reason     metav1.StatusReason
 		message    string
 	}{
-		{"p", "{", 400, metav1.StatusReasonBadRequest, "error decoding patch: "},
-		{"p", "[]", 400, metav1.StatusReasonBadRequest, ""},
+		{"p", "{", 400, metav1.StatusReasonBadRequest, "error decoding patch: error converting YAML to JSON: yaml: line 1: did not find expected node content"},
+		{"p", "a: [", 400, metav1.StatusReasonBadRequest, "error encoding patch: yaml: line 1: did not find expected node content"},
+		{"p", "[]", 400, metav1.StatusReasonBadRequest, "error decoding patch: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal array into Go value of type map[string]interface {}"},
+		{"p", "", 400, metav1.StatusReasonBadRequest, "invalid object type: /, Kind="},
+		{"p", "null", 400, metav1.StatusReasonBadRequest, "invalid object type: /, Kind="},
 		{"p", "kind: Pod", 400, metav1.StatusReasonBadRequest, "invalid object type: /, Kind=Pod"},
 		{"p", "apiVersion: v1\nkind: 1\nmetadata: {name: p}", 400, metav1.StatusReasonBadRequest, "invalid object type: /v1, Kind="},
 		{"p", "apiVersion: null\nkind: Pod\nmetadata: {name: p}", 400, metav1.StatusReasonBadRequest, "invalid object type: /, Kind=Pod"},

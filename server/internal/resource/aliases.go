@@ -23,7 +23,7 @@ func checkAliases(body []byte) error {
 		return nil
 	}
 	if expandedSize(tree) > maxExpandedYAML {
-		return fmt.Errorf("its aliases expand it to more than %d bytes", maxExpandedYAML)
+		return &BoundError{fmt.Sprintf("the YAML body expands by its aliases to more than %d bytes", maxExpandedYAML)}
 	}
 	return nil
 }

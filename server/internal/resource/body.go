@@ -281,10 +281,16 @@ func unmarshalStrictly(body []byte, into runtime.Object) (strictErrs []error, er
 	return strictErrs, nil
 }
 
+// BoundError refuses a body that would become too much when it is decoded.
+type BoundError struct{ text string }
+
+// Error says what is too much.
+func (e *BoundError) Error() string { return e.text }
+
 // yamlToJSON converts a YAML body. Keys that occur twice are strict errors.
 func yamlToJSON(body []byte) (text []byte, strictErrs []error, err error) {
 	if err := checkAliases(body); err != nil {
-		return nil, nil, fmt.Errorf("malformed YAML body: %w", err)
+		return nil, nil, err
 	}
 	text, err = yaml.YAMLToJSONStrict(body)
 	if err == nil {
@@ -292,7 +298,7 @@ func yamlToJSON(body []byte) (text []byte, strictErrs []error, err error) {
 	}
 	strict := err
 	if text, err = yaml.YAMLToJSON(body); err != nil {
-		return nil, nil, fmt.Errorf("malformed YAML body: %w", err)
+		return nil, nil, &unknownKindError{err}
 	}
 	return text, []error{strict}, checkYAMLElements(body, text)
 }

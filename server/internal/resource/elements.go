@@ -60,7 +60,7 @@ const maxYAMLElements = 30_000
 // CountElements does not see.
 func checkYAMLElements(body, text []byte) error {
 	if n := jsonElements(text); n > maxYAMLElements && yamlElements(body) < n/2 {
-		return fmt.Errorf("the YAML body has %d elements, the limit is %d: send JSON", n, maxYAMLElements)
+		return &BoundError{fmt.Sprintf("the YAML body has %d elements, the limit is %d: send JSON", n, maxYAMLElements)}
 	}
 	return nil
 }

@@ -139,12 +139,17 @@ func (f *ProtobufFrames) Tail() []byte { return f.tail }
 
 // UnwrapProtobuf opens the envelope. raw shares data's memory.
 func UnwrapProtobuf(data []byte) (gvk schema.GroupVersionKind, raw []byte, err error) {
-	if !IsProtobuf(data) {
-		return gvk, nil, errors.New("not a Kubernetes protobuf body: it does not begin with k8s\\0")
+	switch { // in the words of Kubernetes
+	case len(data) == 0:
+		return gvk, nil, &unknownKindError{errors.New("empty data")}
+	case !IsProtobuf(data):
+		return gvk, nil, &unknownKindError{fmt.Errorf("provided data does not appear to be a protobuf message, expected prefix %v", []byte(protobufMagic))}
+	case len(data) == len(protobufMagic):
+		return gvk, nil, &unknownKindError{errors.New("empty body")}
 	}
 	var unknown runtime.Unknown
 	if err := unknown.Unmarshal(data[len(protobufMagic):]); err != nil {
-		return gvk, nil, fmt.Errorf("malformed protobuf envelope: %w", err)
+		return gvk, nil, &unknownKindError{err}
 	}
 	if unknown.ContentEncoding != "" || unknown.ContentType != "" && unknown.ContentType != MediaTypeProtobuf {
 		return gvk, nil, fmt.Errorf("protobuf envelope holds content of type %q, encoding %q: only plain protobuf is understood", unknown.ContentType, unknown.ContentEncoding)
@@ -160,17 +165,14 @@ func UnwrapProtobuf(data []byte) (gvk schema.GroupVersionKind, raw []byte, err e
 func unmarshalProtobuf(raw []byte, into runtime.Object) error {
 	message, ok := into.(protobufMessage)
 	if !ok {
-		return fmt.Errorf("%T: %w", into, ErrNoProtobuf)
+		return fmt.Errorf("object %T does not implement the protobuf marshalling interface and cannot be encoded to a protobuf message", into)
 	}
 	message.Reset()
 	err := checkProtobufDepth(raw)
 	if err == nil {
 		err = message.Unmarshal(raw)
 	}
-	if err != nil {
-		return fmt.Errorf("malformed protobuf: %w", err)
-	}
-	return nil
+	return err
 }
 
 // decodeStoredProtobuf decodes a value that a kube-apiserver stored.

@@ -2,10 +2,12 @@ package patch
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
@@ -37,7 +39,10 @@ func (p *Patch) parseApply() error {
 	p.wanted = &unstructured.Unstructured{}
 	var err error
 	if p.strict, err = decodeApply(p.kind, p.body, p.wanted); err != nil {
-		return status.BadRequest("error decoding patch: %v", err)
+		if err := p.notApplicable(err); err != nil {
+			return err
+		}
+		p.wanted.Object = map[string]any{}
 	}
 	if len(p.strict) > 0 { // which Kubernetes finds by reading the patch as YAML, whatever it is
 		if err := yaml.UnmarshalStrict(p.body, &map[string]any{}); err != nil {
@@ -48,6 +53,27 @@ func (p *Patch) parseApply() error {
 		return status.BadRequest("the patch nests deeper than %d levels", maxPatchDepth)
 	}
 	return nil
+}
+
+// notApplicable is Kubernetes' error for what is applied and cannot be read: err is why. What is
+// empty, or null, is read as an object without fields.
+func (p *Patch) notApplicable(err error) error {
+	var bound *resource.BoundError
+	if p.kind == types.ApplyCBORPatchType || errors.As(err, &bound) {
+		return status.BadRequest("error decoding patch: %v", err)
+	}
+	if _, err := utilyaml.ToJSON(p.body); err != nil {
+		return status.BadRequest("error encoding patch: %v", err)
+	}
+	var fields map[string]any
+	words := utilyaml.Unmarshal(p.body, &fields)
+	switch {
+	case words != nil:
+		err = words
+	case fields == nil:
+		return nil
+	}
+	return status.BadRequest("error decoding patch: %v", err)
 }
 
 // decodeApply decodes JSON, which most programs send, without the detour over
