@@ -116,3 +116,27 @@ func TestCompareAfter(t *testing.T) {
 		t.Errorf("the same differs: %v", found)
 	}
 }
+
+// TestDeclaredDefinitions: that definitions of a collection stay until their objects are gone is declared,
+// and nothing like it of other kinds.
+func TestDeclaredDefinitions(t *testing.T) {
+	declared, err := parseDeclarations(declaredYAML)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := `{"reason":"NotFound","message":"customresourcedefinitions.apiextensions.k8s.io \"widgets.example.com\" not found"}`
+	for _, test := range []struct {
+		kind groupVersionKind
+		want bool
+	}{
+		{groupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, true},
+		{groupVersionKind{Version: "v1", Kind: "ConfigMap"}, false},
+	} {
+		found := compare(&request{verb: deleteCollection, kind: &kind{groupVersionKind: test.kind}, base: small},
+			&answer{Code: http.StatusOK, After: &answer{Code: http.StatusOK, Body: decode(t, `{"metadata":{"finalizers":["a"]}}`)}},
+			&answer{Code: http.StatusOK, After: &answer{Code: http.StatusNotFound, Body: decode(t, gone)}})
+		if len(found) != 1 || (declared.find(&found[0]) != nil) != test.want {
+			t.Errorf("%v: %v, to be declared: %t", test.kind, found, test.want)
+		}
+	}
+}
