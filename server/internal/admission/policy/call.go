@@ -43,7 +43,7 @@ type view struct {
 
 // newCall returns the request as policies see it, or nil if none applies to it.
 func (p *Policies) newCall(ctx context.Context, q *registry.Request, x *index) (*call, []*hook, error) {
-	if rules.Exempt(q.Kind().GroupKind()) {
+	if rules.ExemptFromPolicies(q.Kind().GroupKind()) {
 		return nil, nil, nil
 	}
 	if err := p.catchUp(ctx); err != nil {

@@ -191,12 +191,21 @@ func TestInvalidSelectors(t *testing.T) {
 }
 
 func TestExempt(t *testing.T) {
-	for _, kind := range selfConfiguring {
-		if !Exempt(schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: kind}) {
-			t.Error(kind, "is not exempt")
+	const group, authorization = "admissionregistration.k8s.io", "authorization.k8s.io"
+	for kind, want := range map[schema.GroupKind]struct{ webhooks, policies bool }{
+		{Group: group, Kind: "MutatingAdmissionPolicy"}:          {true, true},
+		{Group: group, Kind: "ValidatingAdmissionPolicyBinding"}: {true, true},
+		{Group: group, Kind: "ValidatingWebhookConfiguration"}:   {true, false},
+		{Group: authorization, Kind: "LocalSubjectAccessReview"}: {true, true},
+		{Group: authorization, Kind: "SelfSubjectRulesReview"}:   {true, true},
+		{Group: "authentication.k8s.io", Kind: "TokenReview"}:    {true, true},
+		{Group: "authentication.k8s.io", Kind: "TokenRequest"}:   {},
+		{Group: "rbac.authorization.k8s.io", Kind: "Role"}:       {},
+		{Group: "example.com", Kind: "MutatingAdmissionPolicy"}:  {},
+		{Kind: "Pod"}: {},
+	} {
+		if ExemptFromWebhooks(kind) != want.webhooks || ExemptFromPolicies(kind) != want.policies {
+			t.Errorf("%s is exempt from webhooks: %t, from policies: %t", kind, ExemptFromWebhooks(kind), ExemptFromPolicies(kind))
 		}
-	}
-	if Exempt(schema.GroupKind{Kind: "Pod"}) || Exempt(schema.GroupKind{Group: "example.com", Kind: "MutatingAdmissionPolicy"}) {
-		t.Error("others are exempt")
 	}
 }

@@ -3,8 +3,11 @@ package rules
 import (
 	"context"
 	"slices"
+	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -45,18 +48,31 @@ type Namespaces interface {
 	Labels(ctx context.Context, namespace string) (map[string]string, error)
 }
 
-// selfConfiguring are the kinds of admissionregistration.k8s.io. A request for them passes
-// no webhook and no policy, so that a mistake in one of them can always be taken back.
-var selfConfiguring = []string{
-	"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration",
-	"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
-	"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding",
+// The kinds of admissionregistration.k8s.io.
+var (
+	webhookKinds = []string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"}
+	policyKinds  = []string{
+		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
+		"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding",
+	}
+)
+
+// ExemptFromPolicies reports whether requests for a kind pass no policy, whatever its rules say:
+// those for policies, so that a mistake in one can always be taken back, and reviews.
+func ExemptFromPolicies(kind schema.GroupKind) bool {
+	return isReview(kind) || kind.Group == admissionv1.GroupName && slices.Contains(policyKinds, kind.Kind)
 }
 
-// Exempt reports whether requests for a kind pass no webhook and no policy, whatever their
-// rules say.
-func Exempt(kind schema.GroupKind) bool {
-	return kind.Group == admissionv1.GroupName && slices.Contains(selfConfiguring, kind.Kind)
+// ExemptFromWebhooks is ExemptFromPolicies for webhooks, which are not asked about their own
+// configurations either.
+func ExemptFromWebhooks(kind schema.GroupKind) bool {
+	return ExemptFromPolicies(kind) || kind.Group == admissionv1.GroupName && slices.Contains(webhookKinds, kind.Kind)
+}
+
+// isReview reports whether a kind is one by which users are authenticated and authorized. What
+// refused them would lock everyone out.
+func isReview(kind schema.GroupKind) bool {
+	return (kind.Group == authenticationv1.GroupName || kind.Group == authorizationv1.GroupName) && strings.HasSuffix(kind.Kind, "Review")
 }
 
 // isNamespace reports whether a resource is that of Namespaces. They are objects at cluster

@@ -43,9 +43,9 @@ type version struct {
 }
 
 // newRequest returns nil if webhooks are not asked about a request: those of the
-// configurations of admission themselves, so that a mistake can be taken back.
+// configurations of admission themselves, so that a mistake can be taken back, and reviews.
 func (p *Plugin) newRequest(ctx context.Context, q *registry.Request) (*request, error) {
-	if rules.Exempt(q.Kind().GroupKind()) {
+	if rules.ExemptFromWebhooks(q.Kind().GroupKind()) {
 		return nil, nil
 	}
 	r := &request{plugin: p, q: q, versions: map[rules.Endpoint]*version{}}
