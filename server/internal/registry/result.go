@@ -49,13 +49,22 @@ func (w *pendingWrite) warn(ctx context.Context) {
 	if w.ownersWarning != "" {
 		reporter.Warn(ctx, w.ownersWarning)
 	}
-	warnings := w.registry.res.Strategy.Warnings
-	if warnings == nil || w.object == nil || w.endpoint.Scope != ScopeMain || w.operation != Create && w.operation != Update {
-		return
-	}
-	for _, text := range warnings(w.object, w.current.object) {
+	for _, text := range w.warnings() {
 		reporter.Warn(ctx, text)
 	}
+}
+
+// warnings are what the kind has to say of what was written.
+func (w *pendingWrite) warnings() []string {
+	strategy := &w.registry.res.Strategy
+	switch {
+	case w.object == nil || w.operation != Create && w.operation != Update:
+	case w.endpoint.Scope == ScopeMain && strategy.Warnings != nil:
+		return strategy.Warnings(w.object, w.current.object)
+	case w.endpoint.Scope == ScopeStatus && strategy.StatusWarnings != nil:
+		return strategy.StatusWarnings(w.object)
+	}
+	return nil
 }
 
 // answered returns the object that the answer shows.

@@ -77,6 +77,8 @@ type Strategy struct {
 	// though it is stored as they want it. old is nil for a new object. Both are the
 	// registry's.
 	Warnings func(obj, old Object) []string
+	// StatusWarnings are those of an object whose status is written.
+	StatusWarnings func(obj Object) []string
 	// PrepareForDelete gives an object whose deletion begins the finalizers
 	// that the kind's own machinery takes off again, and what its status then
 	// says. now is the time of the deletion.

@@ -2,6 +2,7 @@ package core
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
@@ -29,7 +30,20 @@ func podRules() define.Rules[*corev1.Pod] {
 			}
 			return podspec.PodWarnings(pod)
 		},
+		StatusWarnings: podStatusWarnings,
 	}
+}
+
+// podStatusWarnings are about addresses that readers may understand differently.
+func podStatusWarnings(pod *corev1.Pod) []string {
+	var warnings []string
+	for i, ip := range pod.Status.PodIPs {
+		warnings = append(warnings, validation.GetWarningsForIP(field.NewPath("status", "podIPs").Index(i).Child("ip"), ip.IP)...)
+	}
+	for i, ip := range pod.Status.HostIPs {
+		warnings = append(warnings, validation.GetWarningsForIP(field.NewPath("status", "hostIPs").Index(i).Child("ip"), ip.IP)...)
+	}
+	return warnings
 }
 
 // validateNewPod checks what only new pods must not have. A template may have it: whoever makes

@@ -7,6 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
 )
@@ -27,6 +29,16 @@ func serviceRules() define.Rules[*corev1.Service] {
 		ValidateUpdate:   validateServiceUpdate,
 		ValidateStatus:   validateServiceStatus,
 		Warnings:         serviceWarnings,
+		StatusWarnings: func(svc *corev1.Service) []string {
+			var warnings []string
+			at := field.NewPath("status", "loadBalancer", "ingress")
+			for i, ingress := range svc.Status.LoadBalancer.Ingress {
+				if ingress.IP != "" {
+					warnings = append(warnings, validation.GetWarningsForIP(at.Index(i), ingress.IP)...)
+				}
+			}
+			return warnings
+		},
 	}
 }
 

@@ -33,6 +33,7 @@ type Rules[T resource.Object] struct {
 	PrepareForDelete       func(obj T, now metav1.Time)
 	FirstFinalizers        func(obj T, opts *metav1.DeleteOptions) []string
 	Warnings               func(obj, old T) []string // old is nil for a new object
+	StatusWarnings         func(obj T) []string
 	Graceful               func(obj T, requested *int64) int64
 	// NameRule takes the place of those of the Kind where the name depends on the rest of
 	// the object.
@@ -62,6 +63,7 @@ func strategy[T resource.Object](k Kind, s Rules[T]) resource.Strategy {
 		PrepareForDelete:       timed(s.PrepareForDelete),
 		FirstFinalizers:        finalizers(s.FirstFinalizers),
 		Warnings:               warn(s.Warnings),
+		StatusWarnings:         warnOfStatus(s.StatusWarnings),
 		ValidateSubresource:    checkSubresource(s.ValidateSubresource),
 		Graceful:               grace(s.Graceful),
 		NoGeneration:           k.NoGeneration,
@@ -112,6 +114,13 @@ func warn[T resource.Object](f func(obj, old T) []string) func(obj, old resource
 		before, _ := old.(T)
 		return f(obj.(T), before)
 	}
+}
+
+func warnOfStatus[T resource.Object](f func(obj T) []string) func(resource.Object) []string {
+	if f == nil {
+		return nil
+	}
+	return func(obj resource.Object) []string { return f(obj.(T)) }
 }
 
 func needs[T resource.Object](f func(obj, old T) *resource.NeededLabel) func(obj, old resource.Object) *resource.NeededLabel {

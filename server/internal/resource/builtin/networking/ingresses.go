@@ -29,6 +29,16 @@ func ingressRules() define.Rules[*networkingv1.Ingress] {
 			return validateIngress(&ing.Spec, allowedBefore(&old.Spec))
 		},
 		ValidateStatus: validateIngressStatus,
+		StatusWarnings: func(ing *networkingv1.Ingress) []string {
+			var warnings []string
+			at := field.NewPath("status", "loadBalancer", "ingress")
+			for i, ingress := range ing.Status.LoadBalancer.Ingress {
+				if ingress.IP != "" {
+					warnings = append(warnings, validation.GetWarningsForIP(at.Index(i), ingress.IP)...)
+				}
+			}
+			return warnings
+		},
 		Warnings: func(ing, old *networkingv1.Ingress) []string {
 			if _, annotated := ing.Annotations[ingressClassAnnotation]; !annotated || ing.Spec.IngressClassName != nil || old != nil {
 				return nil
