@@ -1,7 +1,12 @@
 package policy
 
 import (
+	"slices"
+
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
@@ -10,6 +15,13 @@ import (
 
 func podDisruptionBudgetRules() define.Rules[*policyv1.PodDisruptionBudget] {
 	return define.Rules[*policyv1.PodDisruptionBudget]{
+		PrepareForCreate: func(b *policyv1.PodDisruptionBudget) { dropBetaLabel(b.Spec.Selector) },
+		PrepareForUpdate: func(b, old *policyv1.PodDisruptionBudget) {
+			if !equality.Semantic.DeepEqual(b.Spec.Selector, old.Spec.Selector) {
+				dropBetaLabel(b.Spec.Selector)
+			}
+		},
+		ValidateStatus: validateBudgetStatus,
 		Validate: func(b *policyv1.PodDisruptionBudget) field.ErrorList {
 			var errs field.ErrorList
 			if b.Spec.MinAvailable != nil && b.Spec.MaxUnavailable != nil {
@@ -26,4 +38,28 @@ func podDisruptionBudgetRules() define.Rules[*policyv1.PodDisruptionBudget] {
 			return errs
 		},
 	}
+}
+
+// betaLabel is by what policy/v1beta1 tells an empty selector, which it takes for none, from one that
+// selects everything.
+const betaLabel = "pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match"
+
+// dropBetaLabel takes the label of policy/v1beta1 from a selector, unless it is all that there is.
+func dropBetaLabel(selector *metav1.LabelSelector) {
+	none := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: betaLabel, Operator: metav1.LabelSelectorOpExists}}}
+	isBeta := func(r metav1.LabelSelectorRequirement) bool { return r.Key == betaLabel }
+	if selector == nil || !slices.ContainsFunc(selector.MatchExpressions, isBeta) || equality.Semantic.DeepEqual(selector, none) {
+		return
+	}
+	// A copy: the list may be that of another object, too.
+	selector.MatchExpressions = slices.DeleteFunc(slices.Clone(selector.MatchExpressions), isBeta)
+}
+
+func validateBudgetStatus(b, _ *policyv1.PodDisruptionBudget) field.ErrorList {
+	s, at := &b.Status, field.NewPath("status")
+	errs := metavalidation.ValidateConditions(s.Conditions, at.Child("conditions"))
+	errs = append(errs, validate.NotNegative(at.Child("disruptionsAllowed"), &s.DisruptionsAllowed)...)
+	errs = append(errs, validate.NotNegative(at.Child("currentHealthy"), &s.CurrentHealthy)...)
+	errs = append(errs, validate.NotNegative(at.Child("desiredHealthy"), &s.DesiredHealthy)...)
+	return append(errs, validate.NotNegative(at.Child("expectedPods"), &s.ExpectedPods)...)
 }
