@@ -1,15 +1,18 @@
 package admissionregistration
 
 import (
+	"fmt"
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	apipath "k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/util/jsonpath"
 
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
@@ -24,9 +27,38 @@ func validatingPolicyRules() define.Rules[*admissionv1.ValidatingAdmissionPolicy
 		Validate: func(p *admissionv1.ValidatingAdmissionPolicy) field.ErrorList {
 			return validatePolicyMatch(p.Spec.ParamKind, p.Spec.MatchConstraints, p.Spec.FailurePolicy)
 		},
-		ValidateCreate: func(p *admissionv1.ValidatingAdmissionPolicy) field.ErrorList { return validatingExpressions(p, nil) },
+		ValidateCreate: func(p *admissionv1.ValidatingAdmissionPolicy) field.ErrorList {
+			return append(validatingExpressions(p, nil), validateNewName(p.Name)...)
+		},
 		ValidateUpdate: validatingExpressions,
+		ValidateStatus: func(p, _ *admissionv1.ValidatingAdmissionPolicy) field.ErrorList {
+			return validatePolicyStatus(&p.Status)
+		},
 	}
+}
+
+// validatePolicyStatus checks what is said of a policy's expressions, and its conditions.
+func validatePolicyStatus(status *admissionv1.ValidatingAdmissionPolicyStatus) field.ErrorList {
+	var errs field.ErrorList
+	at := field.NewPath("status")
+	if status.TypeChecking != nil {
+		for i, w := range status.TypeChecking.ExpressionWarnings {
+			warning := at.Child("typeChecking", "expressionWarnings").Index(i)
+			errs = append(errs, validate.Required(warning.Child("warning"), w.Warning)...)
+			errs = append(errs, validateFieldRef(warning.Child("fieldRef"), strings.TrimSpace(w.FieldRef))...)
+		}
+	}
+	return append(errs, metavalidation.ValidateConditions(status.Conditions, at.Child("conditions"))...)
+}
+
+func validateFieldRef(path *field.Path, ref string) field.ErrorList {
+	if ref == "" {
+		return field.ErrorList{field.Required(path, "")}
+	}
+	if err := jsonpath.New("spec").Parse("{" + ref + "}"); err != nil {
+		return field.ErrorList{field.Invalid(path, ref, fmt.Sprintf("invalid JSONPath: %v", err))}
+	}
+	return nil
 }
 
 func mutatingPolicyRules() define.Rules[*admissionv1.MutatingAdmissionPolicy] {
@@ -39,7 +71,9 @@ func mutatingPolicyRules() define.Rules[*admissionv1.MutatingAdmissionPolicy] {
 			errs := validatePolicyMatch(p.Spec.ParamKind, p.Spec.MatchConstraints, p.Spec.FailurePolicy)
 			return append(errs, validateMutableOperations(validate.SpecPath.Child("matchConstraints"), p.Spec.MatchConstraints)...)
 		},
-		ValidateCreate: func(p *admissionv1.MutatingAdmissionPolicy) field.ErrorList { return mutatingExpressions(p, nil) },
+		ValidateCreate: func(p *admissionv1.MutatingAdmissionPolicy) field.ErrorList {
+			return append(mutatingExpressions(p, nil), validateNewName(p.Name)...)
+		},
 		ValidateUpdate: mutatingExpressions,
 	}
 }
@@ -149,7 +183,8 @@ func validateMutableOperations(path *field.Path, match *admissionv1.MatchResourc
 
 func validatingPolicyBindingRules() define.Rules[*admissionv1.ValidatingAdmissionPolicyBinding] {
 	return define.Rules[*admissionv1.ValidatingAdmissionPolicyBinding]{
-		Default: func(b *admissionv1.ValidatingAdmissionPolicyBinding) { defaultMatch(b.Spec.MatchResources) },
+		Default:        func(b *admissionv1.ValidatingAdmissionPolicyBinding) { defaultMatch(b.Spec.MatchResources) },
+		ValidateCreate: func(b *admissionv1.ValidatingAdmissionPolicyBinding) field.ErrorList { return validateNewName(b.Name) },
 		Validate: func(b *admissionv1.ValidatingAdmissionPolicyBinding) field.ErrorList {
 			errs := validatePolicyBinding(b.Spec.PolicyName, b.Spec.ParamRef, b.Spec.MatchResources)
 			at := validate.SpecPath.Child("validationActions")
@@ -174,7 +209,8 @@ func validatingPolicyBindingRules() define.Rules[*admissionv1.ValidatingAdmissio
 
 func mutatingPolicyBindingRules() define.Rules[*admissionv1.MutatingAdmissionPolicyBinding] {
 	return define.Rules[*admissionv1.MutatingAdmissionPolicyBinding]{
-		Default: func(b *admissionv1.MutatingAdmissionPolicyBinding) { defaultMatch(b.Spec.MatchResources) },
+		Default:        func(b *admissionv1.MutatingAdmissionPolicyBinding) { defaultMatch(b.Spec.MatchResources) },
+		ValidateCreate: func(b *admissionv1.MutatingAdmissionPolicyBinding) field.ErrorList { return validateNewName(b.Name) },
 		Validate: func(b *admissionv1.MutatingAdmissionPolicyBinding) field.ErrorList {
 			errs := validatePolicyBinding(b.Spec.PolicyName, b.Spec.ParamRef, b.Spec.MatchResources)
 			return append(errs, validateMutableOperations(validate.SpecPath.Child("matchResources"), b.Spec.MatchResources)...)

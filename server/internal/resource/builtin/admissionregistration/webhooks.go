@@ -38,7 +38,14 @@ func validatingWebhookRules() define.Rules[*admissionv1.ValidatingWebhookConfigu
 			}
 		},
 		ValidateCreate: func(c *admissionv1.ValidatingWebhookConfiguration) field.ErrorList {
-			return validateValidatingWebhooks(c)
+			return append(validateValidatingWebhooks(c), validateNewName(c.Name)...)
+		},
+		Warnings: func(c, _ *admissionv1.ValidatingWebhookConfiguration) []string {
+			var warnings []string
+			for i := range c.Webhooks {
+				warnings = append(warnings, unaskedWarnings(i, c.Webhooks[i].Rules)...)
+			}
+			return warnings
 		},
 		ValidateUpdate: func(c, old *admissionv1.ValidatingWebhookConfiguration) field.ErrorList {
 			var before []string
@@ -76,7 +83,16 @@ func mutatingWebhookRules() define.Rules[*admissionv1.MutatingWebhookConfigurati
 				defaultRuleScopes(h.Rules)
 			}
 		},
-		ValidateCreate: func(c *admissionv1.MutatingWebhookConfiguration) field.ErrorList { return validateMutatingWebhooks(c) },
+		ValidateCreate: func(c *admissionv1.MutatingWebhookConfiguration) field.ErrorList {
+			return append(validateMutatingWebhooks(c), validateNewName(c.Name)...)
+		},
+		Warnings: func(c, _ *admissionv1.MutatingWebhookConfiguration) []string {
+			var warnings []string
+			for i := range c.Webhooks {
+				warnings = append(warnings, unaskedWarnings(i, c.Webhooks[i].Rules)...)
+			}
+			return warnings
+		},
 		ValidateUpdate: func(c, old *admissionv1.MutatingWebhookConfiguration) field.ErrorList {
 			var before []string
 			for i := range old.Webhooks {
