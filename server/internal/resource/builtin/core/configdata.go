@@ -1,6 +1,7 @@
 package core
 
 import (
+	"crypto/tls"
 	"encoding/json"
 	"maps"
 	"strconv"
@@ -27,7 +28,19 @@ func secretRules() define.Rules[*corev1.Secret] {
 		ValidateUpdate: func(secret, old *corev1.Secret) field.ErrorList {
 			return append(validateSecretChange(secret, old), validateSecret(secret)...)
 		},
+		Warnings: func(secret, _ *corev1.Secret) []string { return pairWarnings(secret) },
 	}
+}
+
+// pairWarnings says why the certificate and the key of a secret are none, or do not belong together.
+func pairWarnings(secret *corev1.Secret) []string {
+	if secret.Type != corev1.SecretTypeTLS {
+		return nil
+	}
+	if _, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey]); err != nil {
+		return []string{err.Error()}
+	}
+	return nil
 }
 
 // withoutMissing returns data in which a value of null is an empty one, which is what Kubernetes

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/api/validation/path"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
@@ -117,7 +118,7 @@ func serviceAccountRules() define.Rules[*corev1.ServiceAccount] {
 		PrepareForUpdate: func(a, _ *corev1.ServiceAccount) { keepNames(a) },
 		Warnings: func(a, old *corev1.ServiceAccount) []string {
 			const key = "kubernetes.io/enforce-mountable-secrets"
-			if old != nil && old.Annotations[key] != "" {
+			if old != nil && metav1.HasAnnotation(old.ObjectMeta, key) {
 				return nil
 			}
 			return annotationWarning(&a.ObjectMeta, key, "deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets")

@@ -2,8 +2,11 @@ package core
 
 import (
 	"maps"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -25,8 +28,29 @@ func replicationControllerRules() define.Rules[*corev1.ReplicationController] {
 			// kube-apiserver warns of the template as it was.
 			return podspec.WorkloadWarnings(rc, old, validate.SpecPath.Child("template"), old.Spec.Template)
 		},
+		ValidateUpdate: validateNonConvertible,
 		ValidateStatus: validateControllerStatus,
 	}
+}
+
+// nonConvertible begins annotations that named what a ReplicationController could not say of a
+// ReplicaSet, while both were one kind.
+const nonConvertible = "non-convertible.kubernetes.io"
+
+// validateNonConvertible keeps what such an annotation of the old object names.
+func validateNonConvertible(rc, old *corev1.ReplicationController) field.ErrorList {
+	var errs field.ErrorList
+	for _, key := range slices.Sorted(maps.Keys(old.Annotations)) {
+		parts := strings.Split(key, "/")
+		switch {
+		case !strings.HasPrefix(key, nonConvertible) || len(parts) != 2:
+		case !strings.Contains(parts[1], "selector"):
+			errs = append(errs, &field.Error{Type: field.ErrorTypeNotFound, BadValue: old.Annotations[key], Field: parts[1], Detail: "unknown non-convertible field"})
+		case !equality.Semantic.DeepEqual(rc.Spec.Selector, old.Spec.Selector):
+			errs = append(errs, field.Invalid(validate.SpecPath.Child("selector"), rc.Spec.Selector, "cannot update non-convertible selector"))
+		}
+	}
+	return errs
 }
 
 // defaultReplicationController takes selector and labels from the template,
