@@ -54,7 +54,11 @@ func (r Registry) Create(ctx context.Context, namespace string, obj resource.Obj
 		if attempt < generateAttempts {
 			candidate = obj.DeepCopyObject().(resource.Object)
 		}
-		candidate.SetName(r.set.generateName(obj.GetGenerateName()))
+		if r.res.Strategy.WholeGenerateName {
+			candidate.SetName(obj.GetGenerateName())
+		} else {
+			candidate.SetName(r.set.generateName(obj.GetGenerateName()))
+		}
 		result, err := r.createNamed(ctx, candidate, opts, sent, refusal)
 		if !apierrors.IsAlreadyExists(err) || attempt == generateAttempts {
 			return result, err

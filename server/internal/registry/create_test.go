@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -213,6 +214,15 @@ func wantStatus(t *testing.T, what string, err error, code int32, reason metav1.
 	got := status.Status()
 	if got.Code != code || got.Reason != reason || !strings.Contains(got.Message, message) {
 		t.Errorf("%s: %d %s %q, want %d %s %q", what, got.Code, got.Reason, got.Message, code, reason, message)
+	}
+}
+
+// TestGenerateNameOfAddresses: of an IPAddress, the address is the name.
+func TestGenerateNameOfAddresses(t *testing.T) {
+	r := newFixture(t).of(t, "ipaddresses")
+	result, err := r.Create(t.Context(), "", &networkingv1.IPAddress{ObjectMeta: metav1.ObjectMeta{GenerateName: "10.0.0.7"}}, registry.WriteOptions{})
+	if err != nil || result.Object.GetName() != "10.0.0.7" {
+		t.Errorf("%+v, %v", result, err)
 	}
 }
 

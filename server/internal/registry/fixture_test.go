@@ -204,7 +204,7 @@ func kinds() []*resource.Resource {
 		}),
 		kind[discoveryv1.EndpointSlice, discoveryv1.EndpointSliceList](discoveryv1.SchemeGroupVersion, "EndpointSlice", "endpointslices", func(*resource.Resource) {}),
 		kind[networkingv1.IPAddress, networkingv1.IPAddressList](networkingv1.SchemeGroupVersion, "IPAddress", "ipaddresses", func(r *resource.Resource) {
-			r.Namespaced = false
+			r.Namespaced, r.Strategy.WholeGenerateName = false, true
 		}),
 		kind[policyv1.PodDisruptionBudget, policyv1.PodDisruptionBudgetList](policyv1.SchemeGroupVersion, "PodDisruptionBudget", "poddisruptionbudgets", func(r *resource.Resource) {
 			r.Status = true

@@ -93,6 +93,8 @@ type Strategy struct {
 	// NoFirstGeneration: changes count, but a new object has no generation, or what the
 	// client says, as Kubernetes has it for CSIDrivers.
 	NoFirstGeneration bool
+	// WholeGenerateName: a generateName is the name, without a suffix.
+	WholeGenerateName bool
 	// UpsertOnUpdate: a PUT of an object that does not exist creates it.
 	UpsertOnUpdate bool
 	// UnconditionalUpdate: a PUT without resourceVersion overwrites, or a patch that takes it

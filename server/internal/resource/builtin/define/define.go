@@ -67,6 +67,8 @@ type Kind struct {
 	CreateWithStatus bool
 	// NamesUnnamed is that of the Strategy.
 	NamesUnnamed bool
+	// WholeGenerateName is that of the Strategy.
+	WholeGenerateName bool
 	// Verbs lists what may be done; nil: everything.
 	Verbs []string
 	// Deprecation is that of the Resource.

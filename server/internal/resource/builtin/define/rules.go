@@ -78,6 +78,7 @@ func strategy[T resource.Object](k Kind, s Rules[T]) resource.Strategy {
 		OrphanWarning:          k.OrphanWarning,
 		CreateWithStatus:       k.CreateWithStatus,
 		NamesUnnamed:           k.NamesUnnamed,
+		WholeGenerateName:      k.WholeGenerateName,
 	}
 }
 
