@@ -19,16 +19,16 @@ func Resources() []*resource.Resource {
 	gv := resourcev1.SchemeGroupVersion
 	return []*resource.Resource{
 		define.Resource[resourcev1.DeviceClass, resourcev1.DeviceClassList](gv, define.Kind{
-			Name: "DeviceClass", Plural: "deviceclasses", NameRule: validate.LongName, PrefixRule: path.ValidatePathSegmentName, Cluster: true,
+			Name: "DeviceClass", Plural: "deviceclasses", NameRule: validate.LongName, PrefixRule: path.ValidatePathSegmentName, Cluster: true, ReturnDeleted: true,
 		}, deviceClassRules()),
 		define.Resource[resourcev1.ResourceClaim, resourcev1.ResourceClaimList](gv, define.Kind{
-			Name: "ResourceClaim", Plural: "resourceclaims", Status: true, StatusKeeps: resource.AllMetadata, NoGeneration: true,
+			Name: "ResourceClaim", Plural: "resourceclaims", Status: true, StatusKeeps: resource.AllMetadata, NoGeneration: true, ReturnDeleted: true,
 		}, resourceClaimRules()),
 		define.Resource[resourcev1.ResourceClaimTemplate, resourcev1.ResourceClaimTemplateList](gv, define.Kind{
-			Name: "ResourceClaimTemplate", Plural: "resourceclaimtemplates", NoGeneration: true,
+			Name: "ResourceClaimTemplate", Plural: "resourceclaimtemplates", NoGeneration: true, ReturnDeleted: true,
 		}, resourceClaimTemplateRules()),
 		define.Resource[resourcev1.ResourceSlice, resourcev1.ResourceSliceList](gv, define.Kind{
-			Name: "ResourceSlice", Plural: "resourceslices", NameRuleForNew: true, Cluster: true,
+			Name: "ResourceSlice", Plural: "resourceslices", NameRuleForNew: true, Cluster: true, ReturnDeleted: true,
 			Fields: define.Fields("spec.nodeName", "spec.driver", "spec.pool.name"),
 			FieldLabels: resource.FieldLabels{Unknown: func(name string) string {
 				return fmt.Sprintf("field label not supported for %s: %s", gv.WithKind("ResourceSlice"), name)

@@ -25,7 +25,7 @@ func Resources() []*resource.Resource {
 			Name: "CSINode", Plural: "csinodes", Cluster: true, Status: true, StatusKeeps: resource.AllMetadata, NoGeneration: true, ConditionalOnly: true, ReturnDeleted: true,
 		}, csiNodeRules()),
 		define.Resource[storagev1.CSIStorageCapacity, storagev1.CSIStorageCapacityList](gv, define.Kind{
-			Name: "CSIStorageCapacity", Plural: "csistoragecapacities", NoGeneration: true, ConditionalOnly: true, ReturnDeleted: true,
+			Name: "CSIStorageCapacity", Plural: "csistoragecapacities", NoGeneration: true, ConditionalOnly: true,
 		}, csiStorageCapacityRules()),
 		define.Resource[storagev1.VolumeAttributesClass, storagev1.VolumeAttributesClassList](gv, define.Kind{
 			Name: "VolumeAttributesClass", Plural: "volumeattributesclasses", ShortNames: []string{"vac"}, Cluster: true, NoGeneration: true, ReturnDeleted: true,
