@@ -2,6 +2,7 @@ package customresource
 
 import (
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -17,6 +18,7 @@ import (
 
 	"github.com/levelwire/levelwire/internal/processors"
 	internalcel "github.com/levelwire/levelwire/server/internal/cel"
+	"github.com/levelwire/levelwire/server/internal/patterntable"
 )
 
 // compiledSchema is a version's schema in the forms in which it is used. Each form
@@ -53,6 +55,7 @@ type tree struct {
 type checks struct {
 	whole, status validation.SchemaValidator
 	rules         *cel.Validator
+	patterns      *patterntable.Set // of the schema
 }
 
 // structural returns the schema's tree; nil if the version has none.
@@ -93,9 +96,12 @@ func (c *compiledSchema) read() (tree, error) {
 	return t, nil
 }
 
-// validators returns the validators of writes.
+// validators returns the validators of writes, with their patterns in memory.
 func (c *compiledSchema) validators() (checks, error) {
 	c.checking.Do(func() { c.checkErr = c.compileChecks() })
+	if c.checkErr == nil {
+		c.checks.patterns.Load()
+	}
 	return c.checks, c.checkErr
 }
 
@@ -110,13 +116,12 @@ func (c *compiledSchema) compileChecks() error {
 	if nodes == nil {
 		err = nil // they are not compiled
 	}
-	if err == nil {
-		err = usedPatterns.add(costs.Patterns)
-	}
 	if err != nil {
 		return fmt.Errorf("the schema of version %s cannot be used, correct the CustomResourceDefinition: %w", c.version, err)
 	}
 	c.cost = newValidationCost(c.props, costs)
+	c.checks.patterns = patterntable.New(costs.Patterns)
+	runtime.AddCleanup(c, (*patterntable.Set).Forget, c.checks.patterns) // nothing else tells when the last request has ended
 	if c.checks.whole, _, err = validation.NewSchemaValidator(c.props); err != nil {
 		return err
 	}

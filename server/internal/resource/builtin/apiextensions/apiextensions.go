@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/levelwire/levelwire/server/internal/patterntable"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
 )
@@ -118,6 +119,7 @@ func checkDefinitions(check func(...*apiextensions.CustomResourceDefinition) fie
 			return field.ErrorList{field.InternalError(field.NewPath("spec"), err)}
 		}
 	}
+	defer patterntable.Trim() // the patterns that default values have been checked with
 	return slices.DeleteFunc(check(unversioned...), func(e *field.Error) bool {
 		switch e.Field {
 		case "metadata.name":

@@ -15,8 +15,7 @@ import (
 // some thousand rules, or some hundred at the top of large schemas.
 const maxRuleBytes = 100 << 20
 
-// The library that validates objects keeps each pattern that it has compiled until the process ends, with about 40
-// bytes for each step of it, and copies the table of all of them for each new one.
+// A compiled pattern takes about 40 bytes for each step of it, and package patterntable keeps those of some definitions.
 const (
 	maxPatterns    = 3_000
 	maxPatternSize = 1_000_000
