@@ -177,7 +177,8 @@ func (f *serverFlags) complete(cmd *cobra.Command) (server.Config, error) {
 	c.ExactHistory = !f.coalesced
 	c.DisablePriorityAndFairness = !f.fairness
 	c.Version = cli.Version()
-	return c, completeAuthorization(cmd, &c)
+	err = completeAuthorization(cmd, &c)
+	return c, err
 }
 
 // completeAuthorization refuses flags whose place a file takes, and drops their defaults.

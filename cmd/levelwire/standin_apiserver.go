@@ -127,7 +127,8 @@ func (f *apiServerFlags) complete(cmd *cobra.Command) (server.Config, error) {
 		c.AuthorizationWebhook.Version = "v1beta1" // kube-apiserver's default
 	}
 	f.choosePlugins(&c)
-	return c, completeAuthorization(cmd, &c)
+	err = completeAuthorization(cmd, &c)
+	return c, err
 }
 
 // choosePlugins disables and enables the admission plugins that there are.

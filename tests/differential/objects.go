@@ -60,5 +60,6 @@ func parseJSON(text []byte) (map[string]any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	var value map[string]any
-	return value, decoder.Decode(&value)
+	err := decoder.Decode(&value)
+	return value, err
 }

@@ -139,7 +139,8 @@ func (o online) read(ctx context.Context, method, operation string, into any) er
 }
 
 func (o online) defragment(ctx context.Context) (done []storage.Defragmentation, err error) {
-	return done, o.read(ctx, http.MethodPost, "defrag", &done)
+	err = o.read(ctx, http.MethodPost, "defrag", &done)
+	return done, err
 }
 
 func (o online) snapshot(ctx context.Context) (io.ReadCloser, error) {
@@ -147,7 +148,8 @@ func (o online) snapshot(ctx context.Context) (io.ReadCloser, error) {
 }
 
 func (o online) check(ctx context.Context) (report checkReport, err error) {
-	return report, o.read(ctx, http.MethodGet, "check", &report)
+	err = o.read(ctx, http.MethodGet, "check", &report)
+	return report, err
 }
 
 func (o online) Close() error {

@@ -79,7 +79,8 @@ func (p *Plugin) labelsOf(ctx context.Context, namespace string) (map[string]str
 		return nil, err
 	}
 	var labels map[string]string
-	return labels, json.Unmarshal(encoded, &labels)
+	err = json.Unmarshal(encoded, &labels)
+	return labels, err
 }
 
 // validateNamespace refuses labels that mean nothing, and warns of pods that are there
