@@ -66,15 +66,20 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	return config.connect(ctx, clientConfig)
+}
+
+// connect opens the store with a client of the given configuration.
+func (c Config) connect(ctx context.Context, clientConfig clientv3.Config) (*Store, error) {
 	client, err := clientv3.New(clientConfig)
 	if err != nil {
-		return nil, fmt.Errorf("etcd at %s: %w", strings.Join(config.Endpoints, ", "), err)
+		return nil, fmt.Errorf("etcd at %s: %w", strings.Join(c.Endpoints, ", "), err)
 	}
-	if err := config.await(ctx, client); err != nil {
+	if err := c.await(ctx, client); err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
 	watches := pb.NewWatchClient(client.ActiveConnection())
-	store := newStore(client, remoteCommitter(client), func(ctx context.Context) (watchCall, error) { return watches.Watch(ctx) }, cmp.Or(config.Logger, slog.Default()))
+	store := newStore(client, remoteCommitter(client), func(ctx context.Context) (watchCall, error) { return watches.Watch(ctx) }, cmp.Or(c.Logger, slog.Default()))
 	store.shutdown = client.Close
 	return store, nil
 }
