@@ -4,7 +4,8 @@
 // selections, while objects are written, deleted and made again under the same
 // name, and while the clients are silenced, servers killed, clocks advanced by
 // hours, and history is compacted by the servers or by another client of the
-// store. It has only tests.
+// store. Three servers share an etcd, or three members of one, which are killed
+// and stopped. It has only tests.
 //
 // Read storehistory_test.go for the true history, which is read from the store;
 // record_test.go for what is noted of a client; check_test.go for what must

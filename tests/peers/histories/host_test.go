@@ -1,14 +1,11 @@
 package histories
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
@@ -20,7 +17,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/levelwire/levelwire/internal/childprocess"
 	"github.com/levelwire/levelwire/internal/faultnet"
 	"github.com/levelwire/levelwire/server"
 	"github.com/levelwire/levelwire/storage"
@@ -108,11 +104,9 @@ func runHost(text string) error {
 // host is a server as a process of its own, on one port and one directory for
 // ever.
 type host struct {
+	child
 	settings settings
 	config   *rest.Config
-
-	cmd   *exec.Cmd
-	stdin io.WriteCloser
 }
 
 func newHost(t *testing.T, s settings) *host {
@@ -121,7 +115,7 @@ func newHost(t *testing.T, s settings) *host {
 	if len(s.EtcdServers) == 0 {
 		s.Listen = fmt.Sprint("http://127.0.0.1:", reservePort(t))
 	}
-	h := &host{settings: s}
+	h := &host{child: child{name: "the server"}, settings: s}
 	t.Cleanup(func() { h.end(t, syscall.SIGTERM) })
 	return h
 }
@@ -140,32 +134,13 @@ func reservePort(t *testing.T) int {
 // start returns when the server is ready.
 func (h *host) start(t *testing.T) {
 	t.Helper()
-	text, err := json.Marshal(h.settings)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.cmd = exec.CommandContext(context.Background(), os.Args[0])
-	h.cmd.Env = append(os.Environ(), hostSettings+"="+string(text))
-	h.cmd.Stderr = os.Stderr
-	stdout, err := h.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if h.stdin, err = h.cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
-	if err := childprocess.Start(h.cmd); err != nil {
-		t.Fatal(err)
-	}
-	line, err := bufio.NewReader(stdout).ReadString('\n')
-	url, ready := strings.CutPrefix(strings.TrimSpace(line), "ready")
-	if err != nil || !ready {
-		t.Fatalf("the server said %q, %v", line, err)
-	}
+	h.launch(t, hostSettings, h.settings)
+	url := h.awaitReady(t)
 	if h.config != nil {
 		return
 	}
-	h.settings.Listen = strings.TrimSpace(url)
+	h.settings.Listen = url
+	var err error
 	if h.config, err = clientcmd.BuildConfigFromFlags("", filepath.Join(h.settings.Dir, "admin.kubeconfig")); err != nil {
 		t.Fatal(err)
 	}
@@ -174,22 +149,6 @@ func (h *host) start(t *testing.T) {
 
 // address is where it listens.
 func (h *host) address() string { return strings.TrimPrefix(h.config.Host, "https://") }
-
-// end sends the process a signal and waits until it is gone.
-func (h *host) end(t *testing.T, with syscall.Signal) {
-	t.Helper()
-	if h.cmd == nil {
-		return
-	}
-	if err := h.cmd.Process.Signal(with); err != nil {
-		t.Error(err)
-	}
-	// A killed process has an error to wait for; a stopped one must not.
-	if err := h.cmd.Wait(); err != nil && with != syscall.SIGKILL {
-		t.Errorf("the server's end: %v", err)
-	}
-	h.cmd = nil
-}
 
 // restart ends the server and starts it again.
 func (h *host) restart(t *testing.T, with syscall.Signal) {
@@ -226,9 +185,9 @@ func startEtcd(t *testing.T) (url string) {
 }
 
 // outsider connects to a store past its servers.
-func outsider(t *testing.T, url string) *etcd.Store {
+func outsider(t *testing.T, urls ...string) *etcd.Store {
 	t.Helper()
-	store, err := etcd.Open(t.Context(), etcd.Config{Endpoints: []string{url}})
+	store, err := etcd.Open(t.Context(), etcd.Config{Endpoints: urls})
 	if err != nil {
 		t.Fatal(err)
 	}

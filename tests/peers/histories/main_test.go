@@ -25,12 +25,14 @@ const testTimeout = 2 * time.Minute
 const lifetime = 8 * time.Minute
 
 func TestMain(m *testing.M) {
-	if text := os.Getenv(hostSettings); text != "" {
-		if err := runHost(text); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
+	for variable, run := range map[string]func(text string) error{hostSettings: runHost, memberSettings: runMember} {
+		if text := os.Getenv(variable); text != "" {
+			if err := run(text); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			return
 		}
-		return
 	}
 	flag.Parse()
 	// Most of their time scenarios wait for clients that wait before they come

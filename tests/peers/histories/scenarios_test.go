@@ -12,6 +12,7 @@ import (
 type scenario struct {
 	name     string
 	servers  int
+	members  int // of etcd, that the servers share; 0: they share one that does not fail
 	settings settings
 	// exact: history is never gone, nor compacted.
 	exact  bool
@@ -136,6 +137,26 @@ var scenarios = []scenario{
 			b.write(t, task{30, 3})
 		}},
 	}},
+	{name: "three members of etcd are killed and stopped", servers: 3, members: 3, exact: true, rounds: []round{
+		{how: open, away: func(t *testing.T, b *testbed) {
+			b.meanwhile(t, task{150, 21}, func() { b.failMembers(t) })
+		}},
+		{how: hung, away: func(t *testing.T, b *testbed) {
+			b.meanwhile(t, task{60, 9}, func() { b.failMost(t); b.roll(t) })
+		}},
+	}},
+	{name: "members are killed, and the store is compacted", servers: 3, members: 3, rounds: []round{
+		{how: hung, away: func(t *testing.T, b *testbed) {
+			b.write(t, task{90, 12})
+			b.compact(t)
+			b.meanwhile(t, task{60, 9}, func() { b.failMembers(t) })
+		}},
+		{how: hung, away: func(t *testing.T, b *testbed) {
+			b.meanwhile(t, task{60, 9}, func() { b.failMost(t) })
+			b.compact(t)
+			b.meanwhile(t, task{60, 9}, func() { b.roll(t) })
+		}},
+	}},
 }
 
 // TestHistories plays all scenarios, side by side. The first time clients are
@@ -155,7 +176,7 @@ func TestHistories(t *testing.T) {
 }
 
 func (s scenario) play(t *testing.T, seed uint64, asWritten bool) {
-	b := newTestbed(t, seed, s.servers, s.settings)
+	b := newTestbed(t, seed, s)
 	for i, r := range s.rounds {
 		if r.how != open && !asWritten {
 			r.how = []silence{refused, hung, stalled}[b.random.IntN(3)]

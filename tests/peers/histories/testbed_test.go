@@ -26,6 +26,7 @@ type testbed struct {
 	ctx    context.Context
 	random *rand.Rand
 
+	members  []*member // of etcd, if the servers share several
 	hosts    []*host
 	store    storage.Store // read and compacted beside the servers
 	reader   *historyReader
@@ -50,13 +51,13 @@ const (
 	stalled                // its connections stay, and nothing comes through
 )
 
-// newTestbed starts so many servers and all subjects.
-func newTestbed(t *testing.T, seed uint64, servers int, s settings) *testbed {
+// newTestbed starts the servers of a scenario, and all subjects.
+func newTestbed(t *testing.T, seed uint64, s scenario) *testbed {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), lifetime)
 	t.Cleanup(cancel)
 	b := &testbed{ctx: ctx, random: rand.New(rand.NewPCG(seed, 100)), gate: &gate{}, asked: map[*subject]tally{}}
-	b.startServers(t, servers, s)
+	b.startServers(t, s.servers, s.members, s.settings)
 	b.reader = follow(b.ctx, t, b.store)
 	t.Cleanup(cancel) // ends it
 
@@ -74,9 +75,13 @@ func newTestbed(t *testing.T, seed uint64, servers int, s settings) *testbed {
 	return b
 }
 
-func (b *testbed) startServers(t *testing.T, servers int, s settings) {
+func (b *testbed) startServers(t *testing.T, servers, members int, s settings) {
 	t.Helper()
-	if servers > 1 {
+	switch {
+	case members > 0:
+		b.members = startMembers(t, members)
+		s.EtcdServers = urlsOf(b.members)
+	case servers > 1:
 		s.EtcdServers = []string{startEtcd(t)}
 	}
 	var addresses []string
@@ -91,7 +96,7 @@ func (b *testbed) startServers(t *testing.T, servers int, s settings) {
 		b.hosts, addresses = append(b.hosts, h), append(addresses, h.address())
 	}
 	if servers > 1 {
-		b.store = outsider(t, s.EtcdServers[0])
+		b.store = outsider(t, s.EtcdServers...)
 	} else {
 		b.store = outsider(t, b.hosts[0].settings.Listen)
 	}
