@@ -184,7 +184,7 @@ crowding: build ## one restricted user with 10,000 requests in flight, 5,000 wat
 
 OBJECTS ?= 100000
 
-neighbours: build ## what definitions that change, and a namespace or an owner with OBJECTS (100000) objects that is deleted, cost other clients
+neighbours: build ## what definitions that change, a namespace or an owner with OBJECTS (100000) objects that is deleted, and a conversion webhook that hangs cost other clients
 	cd benchmarks && $(GO) build -o ../bin/neighbours ./neighbours
 	bin/neighbours -objects $(OBJECTS)
 

@@ -1,7 +1,7 @@
 // Command neighbours measures what large work of one user costs all others: definitions that
-// change all the time, the deletion of a namespace with many objects, and as many objects
-// whose owner is deleted, which the garbage collector deletes. The clients of package quiet
-// measure it.
+// change all the time, the deletion of a namespace with many objects, as many objects
+// whose owner is deleted, which the garbage collector deletes, and many reads that wait for a
+// conversion webhook which does not answer. The clients of package quiet measure it.
 //
 // Each is measured with a server and a controller manager of its own, in three phases: quiet,
 // while the work lasts, and after it. It fails if work raises a client's p99 above twice the quiet one.

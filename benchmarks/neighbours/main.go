@@ -18,7 +18,7 @@ func run(ctx context.Context) error {
 	var p plan
 	var works string
 	flag.DurationVar(&p.quiet, "quiet", 30*time.Second, "how long each phase without work is")
-	flag.DurationVar(&p.least, "least", 30*time.Second, "how long definitions change; work that ends is repeated for as long")
+	flag.DurationVar(&p.least, "least", 30*time.Second, "how long definitions change, and a webhook hangs; work that ends is repeated for as long")
 	flag.IntVar(&p.objects, "objects", 100_000, "ConfigMaps that are deleted")
 	flag.StringVar(&works, "work", strings.Join(names(), ","), "what is measured")
 	flag.StringVar(&p.command, "command", "serve", "serve: the server and the controllers are two processes; up: one")

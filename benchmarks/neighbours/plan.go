@@ -79,6 +79,7 @@ func (p *plan) measure(ctx context.Context, dir string, w work) (phases [3]phase
 		access.Tokens[name] = fmt.Sprintf("token-%d", i)
 		tokens += fmt.Sprintf("token-%[1]d,quiet-%[1]d,%[1]d,quiet\n", i)
 	}
+	tokens += readersToken + ",readers,readers,quiet\n"
 	file := filepath.Join(dir, "tokens.csv")
 	if err := os.WriteFile(file, []byte(tokens), 0o600); err != nil {
 		return phases, err
@@ -113,7 +114,7 @@ func (p *plan) measure(ctx context.Context, dir string, w work) (phases [3]phase
 			wait := func() error { return tested.Pause(ctx, p.quiet) }
 			meanwhile := func() error {
 				stop := p.profile(ctx, t, w.name)
-				return errors.Join(w.do(ctx, p, c), stop())
+				return errors.Join(w.do(ctx, p, t, c), stop())
 			}
 			for i, do := range []func() error{wait, meanwhile, wait} {
 				if phases[i], err = during(t, controllers, q, do); err != nil {

@@ -20,13 +20,14 @@ type work struct {
 	// prepare makes what do needs, before the first phase.
 	prepare func(context.Context, *plan, *tested.Server) error
 	// do returns when the work is over.
-	do func(context.Context, *plan, *load.Conn) error
+	do func(context.Context, *plan, *tested.Server, *load.Conn) error
 }
 
 var works = []work{
 	{"definitions", nil, changeDefinitions},
 	{"namespace", fillNamespace, deleteNamespace},
 	{"garbage", fillGarbage, deleteOwner},
+	{"webhook", nil, readThroughHangingWebhook},
 }
 
 func names() (names []string) {
@@ -67,7 +68,7 @@ func (p *plan) fill(ctx context.Context, t *tested.Server, metadata string) erro
 }
 
 // deleteNamespace returns when the namespace and all in it are gone.
-func deleteNamespace(ctx context.Context, _ *plan, c *load.Conn) error {
+func deleteNamespace(ctx context.Context, _ *plan, _ *tested.Server, c *load.Conn) error {
 	const path = "/api/v1/namespaces/" + crowdNamespace
 	if err := c.Do(ctx, load.Request{Method: http.MethodDelete, Path: path}).Check(0); err != nil {
 		return err
@@ -79,7 +80,7 @@ func deleteNamespace(ctx context.Context, _ *plan, c *load.Conn) error {
 }
 
 // deleteOwner returns when the objects of the owner are gone.
-func deleteOwner(ctx context.Context, _ *plan, c *load.Conn) error {
+func deleteOwner(ctx context.Context, _ *plan, _ *tested.Server, c *load.Conn) error {
 	if err := c.Do(ctx, load.Request{Method: http.MethodDelete, Path: crowd + "/owner"}).Check(0); err != nil {
 		return err
 	}
@@ -94,7 +95,7 @@ func deleteOwner(ctx context.Context, _ *plan, c *load.Conn) error {
 const changesPerSecond = 10
 
 // changeDefinitions creates a definition and changes its schema, again and again.
-func changeDefinitions(ctx context.Context, p *plan, c *load.Conn) error {
+func changeDefinitions(ctx context.Context, p *plan, _ *tested.Server, c *load.Conn) error {
 	const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 	tick := time.NewTicker(time.Second / changesPerSecond)
 	defer tick.Stop()
