@@ -17,7 +17,7 @@ import (
 type definition struct {
 	rules    []rbacv1.PolicyRule // of a role
 	role     objectKey           // of a binding
-	subjects []rbacv1.Subject    // of a binding
+	subjects []rbacv1.Subject    // of a binding; distinct
 }
 
 // change is one write of a role or a binding. Roles and ClusterRoles differ in their keys,
@@ -33,6 +33,15 @@ type change struct {
 // the change before it often has the same: that one may have been dropped.
 func (c *change) bytes() int {
 	return int(unsafe.Sizeof(*c)) + c.before.bytes() + c.after.bytes()
+}
+
+// with returns the change as it is for some subjects of the binding that it leaves.
+func (c *change) with(subjects []rbacv1.Subject) change {
+	part := change{revision: c.revision, binding: true, key: c.key}
+	if len(subjects) > 0 {
+		part.after = &definition{role: c.after.role, subjects: subjects}
+	}
+	return part
 }
 
 func (d *definition) bytes() int {
@@ -68,9 +77,9 @@ func define(ctx context.Context, r registry.Registry, o *watchcache.Object) (d d
 	case *rbacv1.Role:
 		d.rules = v.Rules
 	case *rbacv1.ClusterRoleBinding:
-		d.role, d.subjects = roleOf(v.RoleRef, ""), v.Subjects
+		d.role, d.subjects = roleOf(v.RoleRef, ""), distinct(v.Subjects, "")
 	case *rbacv1.RoleBinding:
-		d.role, d.subjects = roleOf(v.RoleRef, o.Attributes.Namespace), v.Subjects
+		d.role, d.subjects = roleOf(v.RoleRef, o.Attributes.Namespace), distinct(v.Subjects, o.Attributes.Namespace)
 	default:
 		return d, fmt.Errorf("%T is neither a role nor a binding", object)
 	}
@@ -97,7 +106,7 @@ func (p *policy) set(binding bool, key objectKey, d *definition) {
 	case binding && d == nil:
 		p.removeBinding(key)
 	case binding:
-		p.bind(key, d.role, d.subjects)
+		p.bindDistinct(key, d.role, d.subjects)
 	case d == nil:
 		p.removeRole(key)
 	default:

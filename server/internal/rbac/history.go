@@ -49,7 +49,7 @@ type History struct {
 	trimmed bool             // older changes were dropped because there were too many
 	behind  bool             // policy is that of since, not that of reached: it has been read anew
 	rereads int              // how often policy was read anew
-	views   map[*View]struct{}
+	views   *viewIndex
 	shared  map[string]*View                      // the latest view of each key
 	idle    []*View                               // not in use; the one that was used last comes last
 	waiting map[watchcache.Waker]storage.Revision // each is woken when its revision has been applied
@@ -87,7 +87,7 @@ var errLost = errors.New("the history of roles or bindings is interrupted")
 func NewHistory(set *registry.Set, log *slog.Logger) (*History, error) {
 	h := &History{
 		log: log, wake: make(chan struct{}, 1), maxBytes: maxChangeBytes,
-		views: map[*View]struct{}{}, shared: map[string]*View{}, waiting: map[watchcache.Waker]storage.Revision{},
+		views: newViewIndex(), shared: map[string]*View{}, waiting: map[watchcache.Waker]storage.Revision{},
 	}
 	h.reached.Store(new(storage.Revision))
 	for i, plural := range [...]string{"clusterroles", "roles", "clusterrolebindings", "rolebindings"} {
@@ -362,10 +362,10 @@ func (h *History) advance(ctx context.Context) (wake []watchcache.Waker, err err
 // expireViews ends all views, because the changes that follow cannot be applied to them, and
 // makes reached the revision of the policy. It returns what is to be woken. mu is held.
 func (h *History) expireViews() (wake []watchcache.Waker) {
-	for v := range h.views {
+	for v := range h.views.all {
 		wake = append(wake, v.expire()...)
 	}
-	clear(h.views)
+	h.views.clear()
 	clear(h.shared)
 	h.idle = nil
 	if h.behind {
@@ -400,11 +400,7 @@ func (h *History) apply(ctx context.Context, wake []watchcache.Waker) ([]watchca
 			h.applySource(ctx, s, revision)
 		}
 		if revision > reached { // otherwise the views have it
-			for v := range h.views {
-				if v.apply(revision, h.changes[first:], h.roleNow) {
-					wake = append(wake, v.wakers()...)
-				}
-			}
+			wake = append(wake, h.applyToViews(revision, h.changes[first:])...)
 		}
 		if len(h.changes) > 2*maxChanges || h.bytes > 2*h.maxBytes { // seldom: trim copies what it keeps
 			h.trim()
@@ -469,6 +465,17 @@ func (h *History) applySource(ctx context.Context, s *historySource, revision st
 		h.changes = append(h.changes, c)
 		h.bytes += c.bytes()
 	}
+}
+
+// applyToViews applies the changes of one revision, which the policy has, to the views that they
+// concern. It returns what is to be woken.
+func (h *History) applyToViews(revision storage.Revision, changes []change) (wake []watchcache.Waker) {
+	for v, part := range h.views.concernedBy(changes, h.policy) {
+		if v.apply(revision, part, h.roleNow) {
+			wake = append(wake, v.wakers()...)
+		}
+	}
+	return wake
 }
 
 // roleNow returns what a role says at the revision that is being applied.

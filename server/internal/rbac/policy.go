@@ -46,7 +46,7 @@ func (r *role) err() error {
 type binding struct {
 	key      objectKey
 	role     *role
-	subjects []rbacv1.Subject
+	subjects []rbacv1.Subject         // distinct
 	reasons  []atomic.Pointer[string] // of each subject; nil until it is needed
 }
 
@@ -126,46 +126,69 @@ func roleOf(ref rbacv1.RoleRef, namespace string) objectKey {
 
 // bind is setBinding by the role's key.
 func (p *policy) bind(key, roleKey objectKey, subjects []rbacv1.Subject) {
+	p.bindDistinct(key, roleKey, distinct(subjects, key.namespace))
+}
+
+// bindDistinct is bind for subjects that are distinct.
+func (p *policy) bindDistinct(key, roleKey objectKey, subjects []rbacv1.Subject) {
 	p.removeBinding(key)
 	r := p.role(roleKey)
 	r.bindings++
 	b := &binding{key: key, role: r, subjects: subjects, reasons: make([]atomic.Pointer[string], len(subjects))}
 	p.bindings[key] = b
-	p.eachSubject(b, func(i int, of map[string]*grants, name string) {
-		g := of[name]
+	for i := range subjects {
+		s, _ := subjectOf(&subjects[i], key.namespace)
+		of := p.grantsOf(s)
+		g := of[s.name]
 		if g == nil {
 			g = new(grants)
-			of[name] = g
+			of[s.name] = g
 		}
 		g.in(key.namespace).add(r, grant{b, i})
-	})
+	}
 }
 
-// eachSubject calls f with the subjects of a binding that can have roles, each once: a binding may name one as
-// often as it likes. i is where it is first.
-func (p *policy) eachSubject(b *binding, f func(i int, of map[string]*grants, name string)) {
-	type subject struct {
-		isGroup bool
-		name    string
-	}
-	var seen map[subject]struct{}
-	if len(b.subjects) > 1 {
-		seen = make(map[subject]struct{}, len(b.subjects))
-	}
-	for i := range b.subjects {
-		of, name, ok := p.subject(&b.subjects[i], b.key.namespace)
-		if !ok {
-			continue
+// subject is a group, or a user, which may be a service account.
+type subject struct {
+	isGroup bool
+	name    string
+}
+
+// subjectOf returns what a subject of a binding in a namespace is, and false if it can have no
+// roles. A service account without a namespace is one of the binding's.
+func subjectOf(s *rbacv1.Subject, namespace string) (subject, bool) {
+	switch s.Kind {
+	case rbacv1.UserKind:
+		return subject{name: s.Name}, true
+	case rbacv1.GroupKind:
+		return subject{isGroup: true, name: s.Name}, true
+	case rbacv1.ServiceAccountKind:
+		if s.Namespace != "" {
+			namespace = s.Namespace
 		}
-		if seen != nil {
-			s := subject{b.subjects[i].Kind == rbacv1.GroupKind, name}
-			if _, again := seen[s]; again {
-				continue
-			}
+		return subject{name: auth.ServiceAccountName(namespace, s.Name)}, namespace != ""
+	}
+	return subject{}, false
+}
+
+// distinct returns the subjects of a binding in a namespace that can have roles, each where it is
+// first: a binding may name one as often as it likes.
+func distinct(subjects []rbacv1.Subject, namespace string) []rbacv1.Subject {
+	if len(subjects) == 1 {
+		if _, ok := subjectOf(&subjects[0], namespace); ok {
+			return subjects
+		}
+	}
+	seen := make(map[subject]struct{}, len(subjects))
+	once := make([]rbacv1.Subject, 0, len(subjects))
+	for i := range subjects {
+		s, ok := subjectOf(&subjects[i], namespace)
+		if _, again := seen[s]; ok && !again {
 			seen[s] = struct{}{}
+			once = append(once, subjects[i])
 		}
-		f(i, of, name)
 	}
+	return once
 }
 
 func (p *policy) removeBinding(key objectKey) {
@@ -174,30 +197,23 @@ func (p *policy) removeBinding(key objectKey) {
 		return
 	}
 	delete(p.bindings, key)
-	p.eachSubject(b, func(_ int, of map[string]*grants, name string) {
-		if of[name] != nil && of[name].remove(b) {
-			delete(of, name)
+	for i := range b.subjects {
+		s, _ := subjectOf(&b.subjects[i], key.namespace)
+		of := p.grantsOf(s)
+		if of[s.name] != nil && of[s.name].remove(b) {
+			delete(of, s.name)
 		}
-	})
+	}
 	b.role.bindings--
 	p.dropUnused(b.role)
 }
 
-// subject returns where the grants of a subject are. A service account without a
-// namespace is one of the binding's.
-func (p *policy) subject(s *rbacv1.Subject, namespace string) (of map[string]*grants, name string, ok bool) {
-	switch s.Kind {
-	case rbacv1.UserKind:
-		return p.users, s.Name, true
-	case rbacv1.GroupKind:
-		return p.groups, s.Name, true
-	case rbacv1.ServiceAccountKind:
-		if s.Namespace != "" {
-			namespace = s.Namespace
-		}
-		return p.users, auth.ServiceAccountName(namespace, s.Name), namespace != ""
+// grantsOf returns where the grants of a subject are, by its name.
+func (p *policy) grantsOf(s subject) map[string]*grants {
+	if s.isGroup {
+		return p.groups
 	}
-	return nil, "", false
+	return p.users
 }
 
 func (g *grants) in(namespace string) *scope {

@@ -21,15 +21,15 @@ import (
 // all objects of a resource, as it was and is at each revision. Rules that name objects
 // (resourceNames) do not count.
 //
-// It has a policy of its own, of the user's bindings alone: a change of others costs it a
-// look at the change. It is shared by all uses for the same user, and safe for concurrent
-// use. Its caller must Close it.
+// It has a policy of its own, of the user's bindings alone, without their other subjects: a
+// change of others costs it nothing. It is shared by all uses for the same user, and safe for
+// concurrent use. Its caller must Close it.
 type View struct {
-	history *History
-	key     string
-	user    auth.User
-	groups  sets.Set[string]  // of the user
-	asked   []auth.Attributes // all must be allowed; without namespace
+	history  *History
+	key      string
+	user     auth.User
+	subjects sets.Set[subject] // that are the user: its name and its groups
+	asked    []auth.Attributes // all must be allowed; without namespace
 
 	versions atomic.Pointer[[]viewVersion] // never empty, ascending; the slices are immutable
 	expired  atomic.Bool
@@ -81,10 +81,10 @@ func (h *History) View(ctx context.Context, user auth.User, group, resource stri
 		if v = h.sharedView(key, from); v == nil { // another request may have made one meanwhile
 			v = made
 			if old := h.shared[key]; old != nil && old.users == 0 {
-				delete(h.views, old)
+				h.views.remove(old)
 				h.idle = slices.DeleteFunc(h.idle, func(other *View) bool { return other == old })
 			}
-			h.views[v] = struct{}{}
+			h.views.add(v)
 			h.shared[key] = v
 		}
 	}
@@ -147,14 +147,14 @@ func (v *View) Close() {
 		return
 	}
 	if h.shared[v.key] != v {
-		delete(h.views, v)
+		h.views.remove(v)
 		return
 	}
 	h.idle = append(h.idle, v)
 	if len(h.idle) > maxIdleViews {
 		oldest := h.idle[0]
 		h.idle = slices.Delete(h.idle, 0, 1)
-		delete(h.views, oldest)
+		h.views.remove(oldest)
 		delete(h.shared, oldest.key)
 	}
 }
@@ -171,7 +171,7 @@ func (h *History) newView(ctx context.Context, key string, user auth.User, group
 		if h.behind {
 			return nil, errors.Join(watchcache.ErrNotReady, errLost)
 		}
-		v := &View{history: h, key: key, user: user, groups: sets.New(user.Groups...), policy: newPolicy(), subscribers: map[watchcache.Waker]struct{}{}}
+		v := &View{history: h, key: key, user: user, subjects: subjectsOf(&user), policy: newPolicy(), subscribers: map[watchcache.Waker]struct{}{}}
 		for _, verb := range verbs {
 			v.asked = append(v.asked, auth.Attributes{User: user, Verb: verb, Group: group, Resource: resource})
 		}
@@ -256,14 +256,16 @@ func (v *View) begin(revision storage.Revision, bindings map[objectKey]*definiti
 	for i := len(w.changes) - 1; i >= 0; i-- {
 		switch c := &w.changes[i]; {
 		case !c.binding:
-		case v.concerns(c.before, c.key):
+		case c.before != nil:
 			bindings[c.key] = c.before
 		default:
 			delete(bindings, c.key)
 		}
 	}
 	for key, d := range bindings {
-		v.bind(key, d, w.role)
+		if subjects := v.own(d, key); len(subjects) > 0 {
+			v.bind(key, &definition{role: d.role, subjects: subjects}, w.role)
+		}
 	}
 	v.versions.Store(&[]viewVersion{{revision, v.compute()}})
 }
@@ -278,12 +280,16 @@ func (v *View) replay(ctx context.Context, w *window) error {
 		for n < len(rest) && rest[n].revision == rest[0].revision {
 			n++
 		}
+		changes := make([]change, n)
 		for i := range rest[:n] {
-			if c := &rest[i]; !c.binding {
-				w.roles[c.key] = c.after
+			c := &rest[i]
+			if c.binding {
+				changes[i] = c.with(v.own(c.after, c.key))
+			} else {
+				w.roles[c.key], changes[i] = c.after, *c
 			}
 		}
-		v.apply(rest[0].revision, rest[:n], w.role)
+		v.apply(rest[0].revision, changes, w.role)
 		rest = rest[n:]
 	}
 	return nil
@@ -309,31 +315,34 @@ func (g *grants) bindings() map[objectKey]struct{} {
 	return keys
 }
 
-// concerns reports whether a binding is one of the user's.
-func (v *View) concerns(d *definition, key objectKey) bool {
-	return d != nil && slices.ContainsFunc(d.subjects, func(s rbacv1.Subject) bool {
-		switch s.Kind {
-		case rbacv1.UserKind:
-			return s.Name == v.user.Name
-		case rbacv1.GroupKind:
-			return v.groups.Has(s.Name)
-		case rbacv1.ServiceAccountKind:
-			namespace := s.Namespace
-			if namespace == "" {
-				namespace = key.namespace
-			}
-			return namespace != "" && auth.ServiceAccountName(namespace, s.Name) == v.user.Name
+// subjectsOf returns the subjects by which bindings can refer to a user.
+func subjectsOf(user *auth.User) sets.Set[subject] {
+	subjects := sets.New(subject{name: user.Name})
+	for _, group := range user.Groups {
+		subjects.Insert(subject{isGroup: true, name: group})
+	}
+	return subjects
+}
+
+// own returns the subjects of a binding that are the user.
+func (v *View) own(d *definition, key objectKey) (subjects []rbacv1.Subject) {
+	if d == nil {
+		return nil
+	}
+	for i := range d.subjects {
+		if s, _ := subjectOf(&d.subjects[i], key.namespace); v.subjects.Has(s) {
+			subjects = append(subjects, d.subjects[i])
 		}
-		return false
-	})
+	}
+	return subjects
 }
 
 // bind adds or replaces one of the user's bindings.
 func (v *View) bind(key objectKey, d *definition, role func(objectKey) *definition) {
 	v.unbind(key)
-	v.policy.bind(key, d.role, d.subjects)
+	v.policy.set(true, key, d)
 	if rules := role(d.role); rules != nil {
-		v.policy.setRole(d.role, rules.rules)
+		v.policy.set(false, d.role, rules)
 	}
 }
 
@@ -350,7 +359,8 @@ func (v *View) unbind(key objectKey) {
 }
 
 // apply applies the changes of one revision, and reports whether the set is another one
-// since. The lock of the History is held, or nothing else has the view yet.
+// since. A binding in them has no subjects but the user's, and is nil without any. The lock of
+// the History is held, or nothing else has the view yet.
 func (v *View) apply(revision storage.Revision, changes []change, role func(objectKey) *definition) (changed bool) {
 	touched := false
 	for i := range changes {
@@ -359,7 +369,7 @@ func (v *View) apply(revision storage.Revision, changes []change, role func(obje
 		case !c.binding:
 			v.policy.set(false, c.key, c.after)
 			touched = true
-		case v.concerns(c.after, c.key):
+		case c.after != nil:
 			v.bind(c.key, c.after, role)
 			touched = true
 		case v.policy.bindings[c.key] != nil:
