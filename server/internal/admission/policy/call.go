@@ -7,7 +7,6 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/levelwire/levelwire/server/internal/admission/expressions"
 	"github.com/levelwire/levelwire/server/internal/admission/rules"
@@ -28,7 +27,7 @@ type call struct {
 	obj, old resource.Object // as the client's endpoint has them
 	views    map[rules.Endpoint]*view
 	asked    *expressions.Authorizer
-	params   map[paramKey]any
+	params   map[paramKey]resource.Object // that bindings name
 
 	namespaces map[string]*corev1.Namespace
 }
@@ -205,11 +204,11 @@ func convert(ctx context.Context, obj resource.Object, from, to *resource.Resour
 	return expressions.Named(obj, to.GroupVersionKind()), nil
 }
 
-// input returns what the expressions of a policy see, for one of its parameters.
-func (c *call) input(v *view, param any) *cel.Input {
+// input returns what the expressions of a policy see, with one of its parameters, or nil.
+func (c *call) input(v *view, param resource.Object) *cel.Input {
 	input := v.input
 	if param != nil {
-		input.Params = expressions.Object(param.(runtime.Object))
+		input.Params = expressions.Object(param)
 	}
 	if c.asked == nil {
 		c.asked = expressions.NewAuthorizer(c.policies.authorizer)

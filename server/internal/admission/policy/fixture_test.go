@@ -168,6 +168,16 @@ func (f *fixture) apply(manifests string) {
 	}
 }
 
+// remove deletes the objects of manifests.
+func (f *fixture) remove(manifests string) {
+	f.Helper()
+	for manifest := range strings.SplitSeq(manifests, "\n---\n") {
+		r, obj := f.decode(manifest)
+		_, err := r.Delete(f.context(), obj.GetNamespace(), obj.GetName(), nil)
+		must(f, err)
+	}
+}
+
 // expect creates an object and compares the refusal: empty if there must be none.
 func (f *fixture) expect(manifest, refusal string) {
 	f.Helper()

@@ -55,7 +55,7 @@ type mutator struct {
 type invocation struct {
 	policy   *policy
 	binding  *binding
-	param    any
+	param    param
 	endpoint rules.Endpoint
 }
 
@@ -63,8 +63,8 @@ type invocationKey struct{ policy, binding, param string }
 
 func (i *invocation) key() invocationKey {
 	key := invocationKey{policy: i.policy.name, binding: i.binding.name}
-	if obj, ok := i.param.(resource.Object); ok {
-		key.param = obj.GetNamespace() + "/" + obj.GetName()
+	if i.param.read != nil {
+		key.param = i.param.namespace + "/" + i.param.name
 	}
 	return key
 }
@@ -157,7 +157,7 @@ func (m *mutator) invocationsOf(ctx context.Context, h *hook) []invocation {
 			continue
 		}
 		_, matches, err := b.matcher.Match(ctx, &c.match, c)
-		var params []any
+		var params []param
 		if err == nil && matches {
 			params, err = c.paramsFor(ctx, p, b)
 		}
@@ -181,7 +181,15 @@ func (m *mutator) invoke(ctx context.Context, i *invocation) error {
 		return err
 	}
 	compiled := i.policy.expressions()
-	matches, err := compiled.conditions.Match(ctx, c.input(view, i.param), string(c.match.Operation), c.policies.conditions)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	param, err := i.param.object(ctx)
+	if err != nil {
+		m.misconfigured(i.policy, i.binding, err)
+		return nil
+	}
+	matches, err := compiled.conditions.Match(ctx, c.input(view, param), string(c.match.Operation), c.policies.conditions)
 	if err != nil {
 		m.failed(i, err)
 		return nil
@@ -195,7 +203,7 @@ func (m *mutator) invoke(ctx context.Context, i *invocation) error {
 	obj := view.obj
 	for n := range compiled.mutations {
 		began := time.Now()
-		input := c.input(view, i.param)
+		input := c.input(view, param)
 		input.Object = expressions.Object(obj)
 		changed, err := m.apply(ctx, &compiled.mutations[n], compiled.variables, input, obj, i.endpoint)
 		c.policies.metrics.mutated(i.policy.name, i.binding.name, err, time.Since(began))

@@ -12,12 +12,28 @@ import (
 
 	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/watchcache"
 )
 
 // paramKey names an object that is a parameter.
 type paramKey struct {
 	kind            schema.GroupVersionKind
 	namespace, name string
+}
+
+// param is one parameter of a policy, or none. It is decoded when the policy is asked with it:
+// a selector may find thousands, of megabytes.
+type param struct {
+	namespace, name string
+	read            func(context.Context) (resource.Object, error) // nil: there is none
+}
+
+// object returns the parameter, or nil. It is shared and must not be modified.
+func (p *param) object(ctx context.Context) (resource.Object, error) {
+	if p.read == nil {
+		return nil, nil
+	}
+	return p.read(ctx)
 }
 
 // resourceOf returns the resource whose objects a policy takes as parameters, or nil if
@@ -36,11 +52,11 @@ func resourceOf(set *registry.Set, kind schema.GroupVersionKind) *resource.Resou
 	return nil
 }
 
-// paramsFor returns the parameters with which a policy is evaluated for a binding: nil
+// paramsFor returns the parameters with which a policy is evaluated for a binding: none
 // once if it has none, and nothing if it is not evaluated. The error is one of the binding.
-func (c *call) paramsFor(ctx context.Context, p *policy, b *binding) ([]any, error) {
+func (c *call) paramsFor(ctx context.Context, p *policy, b *binding) ([]param, error) {
 	if p.params == nil || b.params == nil {
-		return []any{nil}, nil
+		return []param{{}}, nil
 	}
 	kind := schema.FromAPIVersionAndKind(p.params.APIVersion, p.params.Kind)
 	res := resourceOf(c.policies.set, kind)
@@ -76,17 +92,17 @@ func paramNamespace(res *resource.Resource, ref *admissionv1.ParamRef, request s
 	return request, nil
 }
 
-func (c *call) findParams(ctx context.Context, kind schema.GroupVersionKind, res *resource.Resource, namespace string, ref *admissionv1.ParamRef) ([]any, error) {
+func (c *call) findParams(ctx context.Context, kind schema.GroupVersionKind, res *resource.Resource, namespace string, ref *admissionv1.ParamRef) ([]param, error) {
 	r := c.policies.set.For(res)
 	if ref.Name != "" {
-		obj, err := c.param(paramKey{kind, namespace, ref.Name}, func() (resource.Object, error) { return r.Get(ctx, namespace, ref.Name) })
+		obj, err := c.namedParam(ctx, r, paramKey{kind, namespace, ref.Name})
 		if apierrors.IsNotFound(err) {
 			return nil, nil
 		}
 		if err != nil {
 			return nil, err
 		}
-		return []any{obj}, nil
+		return []param{{namespace, ref.Name, func(context.Context) (resource.Object, error) { return obj, nil }}}, nil
 	}
 	selector, err := metav1.LabelSelectorAsSelector(ref.Selector)
 	if err != nil {
@@ -100,35 +116,51 @@ func (c *call) findParams(ctx context.Context, kind schema.GroupVersionKind, res
 	if res.Namespaced {
 		prefix = namespace + "/"
 	}
-	var found []any
+	var found []param
 	for o := range snapshot.Range(prefix, "") {
-		if !selector.Matches(o.Attributes.Labels) {
-			continue
+		if selector.Matches(o.Attributes.Labels) {
+			found = append(found, param{o.Attributes.Namespace, o.Attributes.Name, func(ctx context.Context) (resource.Object, error) {
+				return c.policies.cachedParam(ctx, kind, r, o)
+			}})
 		}
-		obj, err := c.param(paramKey{kind, "", o.Key}, func() (resource.Object, error) { return registry.DecodeAs[resource.Object](ctx, r, o) })
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, obj)
 	}
 	return found, nil
 }
 
-// param reads a parameter once for a request.
-func (c *call) param(key paramKey, read func() (resource.Object, error)) (any, error) {
-	if known, ok := c.params[key]; ok {
-		return known, nil
+// cachedParam returns the parameter that a cache has, decoded.
+func (p *Policies) cachedParam(ctx context.Context, kind schema.GroupVersionKind, r registry.Registry, o *watchcache.Object) (resource.Object, error) {
+	version := versionOf(kind, o)
+	if obj := p.params.find(version); obj != nil {
+		return obj, nil
 	}
-	obj, err := read()
+	obj, err := registry.DecodeAs[resource.Object](ctx, r, o)
 	if err != nil {
 		return nil, err
 	}
-	if obj.GetObjectKind().GroupVersionKind() != key.kind {
-		obj.GetObjectKind().SetGroupVersionKind(key.kind)
+	sayKind(obj, kind)
+	p.params.keep(version, obj, o.JSON)
+	return obj, nil
+}
+
+// namedParam reads a parameter once for a request.
+func (c *call) namedParam(ctx context.Context, r registry.Registry, key paramKey) (resource.Object, error) {
+	if known, ok := c.params[key]; ok {
+		return known, nil
 	}
+	obj, err := r.Get(ctx, key.namespace, key.name)
+	if err != nil {
+		return nil, err
+	}
+	sayKind(obj, key.kind)
 	if c.params == nil {
-		c.params = map[paramKey]any{}
+		c.params = map[paramKey]resource.Object{}
 	}
 	c.params[key] = obj
 	return obj, nil
+}
+
+func sayKind(obj resource.Object, kind schema.GroupVersionKind) {
+	if obj.GetObjectKind().GroupVersionKind() != kind {
+		obj.GetObjectKind().SetGroupVersionKind(kind)
+	}
 }

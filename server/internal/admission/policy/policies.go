@@ -35,6 +35,7 @@ type Policies struct {
 	opened               atomic.Bool   // the caches have been filled once
 	applied              chan struct{} // of length 1; receives when an index has changed
 	checks               *typeChecks
+	params               paramCache
 }
 
 // New returns Policies over the caches of a set, which must have the four kinds.

@@ -97,7 +97,15 @@ func (v *validator) validate(ctx context.Context, h *hook) error {
 				v.misconfigured(p, b, fmt.Errorf("failed to convert object version: %w", err))
 				continue
 			}
-			for _, param := range params {
+			for i := range params {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				param, err := params[i].object(ctx)
+				if err != nil {
+					v.misconfigured(p, b, err)
+					break
+				}
 				v.evaluate(ctx, p, b, c.input(shown, param), published)
 			}
 		}
@@ -107,7 +115,7 @@ func (v *validator) validate(ctx context.Context, h *hook) error {
 }
 
 // bind returns the parameters with which a policy is to be asked for a binding.
-func (v *validator) bind(ctx context.Context, p *policy, b *binding) ([]any, bool) {
+func (v *validator) bind(ctx context.Context, p *policy, b *binding) ([]param, bool) {
 	if b.matchErr != nil {
 		v.misconfigured(p, b, b.matchErr)
 		return nil, false
