@@ -115,6 +115,8 @@ type source struct {
 	log      *slog.Logger
 	// changed is called with the name of each object that is new or another; may be nil.
 	changed func(name string)
+	// gone is called with the names of objects that are gone, and how many are left.
+	gone    func(names []string, left int)
 	applied chan<- struct{} // see Policies.applied
 
 	names map[string]struct{} // only the follower's calls use it
@@ -157,11 +159,13 @@ func (s *source) apply(ctx context.Context, events []watchcache.Event) {
 	case s.applied <- struct{}{}:
 	default:
 	}
+	var gone []string
 	for i := range events {
 		o := events[i].Object
 		if events[i].Type == watchcache.Deleted {
 			delete(s.names, o.Key)
 			s.remove(o.Key)
+			gone = append(gone, o.Key)
 			continue
 		}
 		decoded, err := s.decode(ctx, s.registry, o)
@@ -179,6 +183,7 @@ func (s *source) apply(ctx context.Context, events []watchcache.Event) {
 			s.changed(o.Key)
 		}
 	}
+	s.gone(gone, len(s.names))
 }
 
 func (s *source) remove(name string) {

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -49,6 +50,22 @@ func (m *metrics) mutated(policy, binding string, failed error, took time.Durati
 	}
 	m.mutating.WithLabelValues(policy, binding, kind).Inc()
 	m.mutatingDuration.WithLabelValues(policy, binding, kind).Observe(took.Seconds())
+}
+
+// forget drops what was counted of policies or bindings that there are not any more: names come
+// and go. left is how many there are.
+func (p *Policies) forget(plural string, names []string, left int) {
+	m, phase := p.metrics, "validate"
+	of := []*prometheus.MetricVec{m.validating.MetricVec, m.validatingDuration.MetricVec}
+	if strings.HasPrefix(plural, "mutating") {
+		phase, of = "admit", []*prometheus.MetricVec{m.mutating.MetricVec, m.mutatingDuration.MetricVec}
+	}
+	label := "policy_binding"
+	if !strings.HasSuffix(plural, "bindings") {
+		label = "policy"
+		p.conditions.Forget(names, "policy", phase, left)
+	}
+	expressions.Forget(names, left, func(name string) prometheus.Labels { return prometheus.Labels{label: name} }, of...)
 }
 
 // errNotTrue stands in metrics for a validation that is false.

@@ -63,6 +63,7 @@ func New(set *registry.Set, authorizer auth.Authorizer, conditions *expressions.
 			return nil, fmt.Errorf("admission policies: %s are not served", k.plural)
 		}
 		source := &source{index: k.index, registry: r, decode: k.add, log: log, applied: p.applied}
+		source.gone = func(names []string, left int) { p.forget(k.plural, names, left) }
 		if len(p.kinds) == 0 {
 			source.changed = p.checks.add
 		}
