@@ -21,7 +21,7 @@ func defined(t *testing.T, definitions *watchcache.Cache, file string, revision 
 	t.Helper()
 	h := headOf(t, file, revision)
 	var crd apiextensionsv1.CustomResourceDefinition
-	if err := json.Unmarshal(h.source, &crd); err != nil {
+	if err := json.Unmarshal(h.schemas.source, &crd); err != nil {
 		t.Fatal(err)
 	}
 	definitions.Resource().Strategy.Default(&crd)

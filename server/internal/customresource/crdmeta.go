@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,7 +23,7 @@ type crdMeta struct {
 	Status            apiextensionsv1.CustomResourceDefinitionStatus `json:"status"`
 
 	revision storage.Revision
-	source   []byte // shared with the cache
+	schemas  *schemaTexts // of the JSON that the cache has
 }
 
 type crdSpec struct {
@@ -58,7 +59,7 @@ func (d *digest) UnmarshalJSON(data []byte) error {
 
 // readCRDMeta decodes a cached definition.
 func readCRDMeta(object *watchcache.Object) (*crdMeta, error) {
-	crd := &crdMeta{revision: object.Revision, source: object.JSON}
+	crd := &crdMeta{revision: object.Revision, schemas: &schemaTexts{source: object.JSON}}
 	if err := json.Unmarshal(object.JSON, crd); err != nil {
 		return nil, fmt.Errorf("the stored CustomResourceDefinition %q cannot be read: %w", object.Key, err)
 	}
@@ -75,10 +76,35 @@ func (crd *crdMeta) storageVersion() string {
 	return ""
 }
 
-// schemaOf reads the schema of a version out of the definition's bytes; nil if
-// it has none.
-func schemaOf(source []byte, version string) (*apiextensionsv1.JSONSchemaProps, error) {
-	text, err := schemaJSON(source, version)
+// schemaTexts finds the schemas in a definition's bytes. All are found at once, when the first
+// one is needed: a definition may have thousands of versions.
+type schemaTexts struct {
+	source []byte // the definition
+
+	finding   sync.Once
+	byVersion map[string]schemaText // by the version's name in JSON
+	err       error
+}
+
+// schemaText is the schema of a version.
+type schemaText struct {
+	json []byte // a part of the definition; nil: there is none
+	err  error
+}
+
+// of returns the schema of a version; nil if it has none.
+func (t *schemaTexts) of(version string) ([]byte, error) {
+	t.finding.Do(func() { t.byVersion, t.err = findSchemas(t.source) })
+	if t.err != nil {
+		return nil, t.err
+	}
+	text := t.byVersion[`"`+version+`"`]
+	return text.json, text.err
+}
+
+// read decodes the schema of a version; nil if it has none.
+func (t *schemaTexts) read(version string) (*apiextensionsv1.JSONSchemaProps, error) {
+	text, err := t.of(version)
 	if err != nil || text == nil {
 		return nil, err
 	}
@@ -89,8 +115,8 @@ func schemaOf(source []byte, version string) (*apiextensionsv1.JSONSchemaProps, 
 	return props, nil
 }
 
-// schemaJSON finds the schema of a version in the definition's bytes; nil if it has none.
-func schemaJSON(source []byte, version string) ([]byte, error) {
+// findSchemas returns the schemas of a definition.
+func findSchemas(source []byte) (map[string]schemaText, error) {
 	spec, err := member(source, "spec")
 	if err != nil {
 		return nil, err
@@ -99,6 +125,7 @@ func schemaJSON(source []byte, version string) ([]byte, error) {
 	if err != nil || versions == nil {
 		return nil, err
 	}
+	found := map[string]schemaText{}
 	s := jsonscan.Scanner{Data: versions}
 	if err := s.Expect('['); err != nil {
 		return nil, err
@@ -117,16 +144,20 @@ func schemaJSON(source []byte, version string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if string(name) != `"`+version+`"` {
-			continue
+		if _, known := found[string(name)]; !known {
+			found[string(name)] = schemaIn(one)
 		}
-		schema, err := member(one, "schema")
-		if err != nil {
-			return nil, err
-		}
-		return member(schema, "openAPIV3Schema")
 	}
-	return nil, nil
+	return found, nil
+}
+
+// schemaIn returns the schema in a version.
+func schemaIn(version []byte) schemaText {
+	schema, err := member(version, "schema")
+	if err == nil {
+		schema, err = member(schema, "openAPIV3Schema")
+	}
+	return schemaText{schema, err}
 }
 
 // member returns a member of an object; nil if it is null, or there is none.

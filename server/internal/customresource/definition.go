@@ -77,7 +77,7 @@ func (d *definition) newVersion(spec *crdVersion, before *version, old *definiti
 		generation: generations.Add(1),
 	}
 	if before == nil || before.spec.Schema != spec.Schema || old.crd.Spec.PreserveUnknownFields != d.crd.Spec.PreserveUnknownFields {
-		v.schema = &compiledSchema{source: d.crd.source, version: spec.Name, preserve: d.crd.Spec.PreserveUnknownFields}
+		v.schema = &compiledSchema{schemas: d.crd.schemas, version: spec.Name, preserve: d.crd.Spec.PreserveUnknownFields}
 		v.trustedAfter = new(atomic.Int64)
 		if old == nil {
 			v.trustAfter(d.crd.revision)

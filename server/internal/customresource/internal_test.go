@@ -70,6 +70,22 @@ func TestManyVersions(t *testing.T) {
 	}
 }
 
+// TestSchemasOfManyVersions: a definition is read once to find the schemas of all its versions, and not once for each.
+func TestSchemasOfManyVersions(t *testing.T) {
+	source := []byte(`{"spec":{"versions":[{"name":"v1","schema":{"openAPIV3Schema":{"type":"object"}}},{"name":"v2"},{"name":"v3","schema":{"openAPIV3Schema":null}},` +
+		`{"name":"v1","schema":{"openAPIV3Schema":{"type":"string"}}}]}}`)
+	texts := &schemaTexts{source: source}
+	if props, err := texts.read("v1"); err != nil || props.Type != "object" {
+		t.Fatalf("%v, %v", props, err)
+	}
+	clear(source) // what is found now was found before
+	for version, want := range map[string]bool{"v1": true, "v2": false, "v3": false, "v4": false} {
+		if text, err := texts.of(version); err != nil || (text != nil) != want {
+			t.Errorf("version %s: %q, %v", version, text, err)
+		}
+	}
+}
+
 // TestWhatAChangeTakesOver: compiled schemas, generations and trust stay for
 // what a change does not touch.
 func TestWhatAChangeTakesOver(t *testing.T) {
@@ -192,7 +208,7 @@ func TestDearColumns(t *testing.T) {
 // FuzzReadHead: whatever is in the store, reading it returns.
 func FuzzReadHead(f *testing.F) {
 	for _, name := range []string{"gadgets.yaml", "widgets.yaml", "certs.yaml"} {
-		f.Add(headOf(f, name, 1).source)
+		f.Add(headOf(f, name, 1).schemas.source)
 	}
 	f.Add([]byte(`{"spec":{"versions":[{"name":"v1","schema":7}]}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {

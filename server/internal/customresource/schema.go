@@ -26,7 +26,7 @@ import (
 // as one with none, and the rules of a kind that is only read are never compiled.
 // All methods may be called concurrently.
 type compiledSchema struct {
-	source   []byte // the definition
+	schemas  *schemaTexts // of the definition
 	version  string
 	preserve bool // spec.preserveUnknownFields, of definitions from before v1
 
@@ -72,7 +72,7 @@ func (c *compiledSchema) structural() (*structuralschema.Structural, error) {
 // read decodes the schema.
 func (c *compiledSchema) read() (tree, error) {
 	defer processors.Computing()()
-	props, err := schemaOf(c.source, c.version)
+	props, err := c.schemas.read(c.version)
 	if err != nil || props == nil {
 		return tree{}, err
 	}
@@ -162,7 +162,7 @@ func (c *compiledSchema) json() []byte {
 	if c.preserve {
 		return nil
 	}
-	text, err := schemaJSON(c.source, c.version)
+	text, err := c.schemas.of(c.version)
 	if err != nil {
 		return nil // openAPI reports it
 	}

@@ -47,7 +47,7 @@ func structuralCondition(crd *crdMeta) (c apiextensionsv1.CustomResourceDefiniti
 
 // structuralErrors returns what is not structural in the schema of a version.
 func structuralErrors(crd *crdMeta, version string, at *field.Path) (field.ErrorList, error) {
-	props, err := schemaOf(crd.source, version)
+	props, err := crd.schemas.read(version)
 	if err != nil || props == nil {
 		return nil, err
 	}
