@@ -2,6 +2,7 @@ package authorization
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -44,7 +45,7 @@ const (
 type alternative struct {
 	as         auth.User
 	constraint string
-	needed     []auth.Attributes
+	needed     iter.Seq[auth.Attributes]
 	// invalid is why it is refused even then, to users who have the first of the rights.
 	invalid string
 }
@@ -86,9 +87,14 @@ func constrained(mode string, wanted *auth.User, request auth.Attributes, many b
 	if mode == modeArbitraryNode || mode == modeAssociatedNode {
 		as.Groups = []string{auth.Nodes}
 	}
+	parts := impersonations(request.User, request.Path, verb, wanted, many)
 	return alternative{
 		as: complete(as), constraint: verb, invalid: refusedAlways(wanted),
-		needed: append([]auth.Attributes{action}, impersonations(request.User, request.Path, verb, wanted, many)...),
+		needed: func(yield func(auth.Attributes) bool) {
+			if yield(action) {
+				parts(yield)
+			}
+		},
 	}
 }
 
@@ -97,7 +103,17 @@ func constrained(mode string, wanted *auth.User, request auth.Attributes, many b
 func associated(wanted *auth.User, request auth.Attributes) alternative {
 	request.User.Extra = map[string][]string{extraNodeKeys: slices.Sorted(maps.Keys(request.User.Extra))}
 	a := constrained(modeAssociatedNode, wanted, request, false)
-	a.needed[1].Name = all
+	needed := a.needed
+	a.needed = func(yield func(auth.Attributes) bool) {
+		first := true // what the request does
+		needed(func(right auth.Attributes) bool {
+			if !first {
+				right.Name = all
+			}
+			first = false
+			return yield(right)
+		})
+	}
 	return a
 }
 
@@ -160,10 +176,10 @@ func values(extra map[string][]string) (n int) {
 	return max(n, len(extra))
 }
 
-// impersonations returns the rights to the parts of a user, each as the resource on which
+// impersonations yields the rights to the parts of a user, each as the resource on which
 // it is needed: those of the verb impersonate name users and groups in the core group, all
 // others in authentication.k8s.io.
-func impersonations(by auth.User, path, verb string, wanted *auth.User, many bool) []auth.Attributes {
+func impersonations(by auth.User, path, verb string, wanted *auth.User, many bool) iter.Seq[auth.Attributes] {
 	right := auth.Attributes{User: by, Verb: verb, Path: path, Group: authenticationv1.GroupName, Version: "v1"}
 	of := func(resource, subresource, name string) auth.Attributes {
 		a := right
@@ -177,32 +193,41 @@ func impersonations(by auth.User, path, verb string, wanted *auth.User, many boo
 		}
 		return a
 	}
-	needed := []auth.Attributes{core("users", wanted.Name)}
+	who := core("users", wanted.Name)
 	if namespace, name, ok := auth.SplitServiceAccount(wanted.Name); ok {
-		needed[0] = core("serviceaccounts", name)
-		needed[0].Namespace = namespace
+		who = core("serviceaccounts", name)
+		who.Namespace = namespace
 	} else if node, ok := nodeName(wanted.Name); ok && verb != verbImpersonate {
-		needed[0] = core("nodes", node)
+		who = core("nodes", node)
 	}
+	groups := distinct(wanted.Groups)
 	if many && len(wanted.Groups) >= manyParts {
-		needed = append(needed, core("groups", all))
-	} else {
-		for _, group := range distinct(wanted.Groups) {
-			needed = append(needed, core("groups", group))
+		groups = []string{all}
+	}
+	return func(yield func(auth.Attributes) bool) {
+		if !yield(who) {
+			return
+		}
+		for _, group := range groups {
+			if !yield(core("groups", group)) {
+				return
+			}
+		}
+		if wanted.UID != "" && !yield(of("uids", "", wanted.UID)) {
+			return
+		}
+		if many && values(wanted.Extra) >= manyParts {
+			yield(of("userextras", all, all))
+			return
+		}
+		for _, key := range slices.Sorted(maps.Keys(wanted.Extra)) {
+			for _, value := range distinct(wanted.Extra[key]) {
+				if !yield(of("userextras", key, value)) {
+					return
+				}
+			}
 		}
 	}
-	if wanted.UID != "" {
-		needed = append(needed, of("uids", "", wanted.UID))
-	}
-	if many && values(wanted.Extra) >= manyParts {
-		return append(needed, of("userextras", all, all))
-	}
-	for _, key := range slices.Sorted(maps.Keys(wanted.Extra)) {
-		for _, value := range distinct(wanted.Extra[key]) {
-			needed = append(needed, of("userextras", key, value))
-		}
-	}
-	return needed
 }
 
 // distinct returns each of the values once: a right is decided about for all groups of the user who asks, and that
@@ -217,6 +242,9 @@ func distinct(values []string) []string {
 			seen.Insert(value)
 			once = append(once, value)
 		}
+	}
+	if len(once) == len(values) {
+		return values // which is kept anyway
 	}
 	return once
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -129,7 +130,7 @@ func TestAlternatives(t *testing.T) {
 	request := auth.Attributes{Verb: "watch", Version: "v1", Resource: "pods"}
 	both := []string{"impersonate /users /jane", "impersonate:user-info " + authn + "users /jane", "impersonate-on:user-info:watch /pods /"}
 	as, err := impersonate(&grants{list: both}, auth.User{Name: "joe"}, request, "User: jane")
-	if err != nil || as.Constraint != "impersonate:user-info" || len(as.Needed) != 2 || len(as.Needed[0]) != 2 || len(as.Needed[1]) != 1 {
+	if err != nil || as.Constraint != "impersonate:user-info" || len(as.Needed) != 2 || count(as.Needed[0]) != 2 || count(as.Needed[1]) != 1 {
 		t.Errorf("%+v, %v", as, err)
 	}
 	// Without constraint, a node has not the same groups.
@@ -164,3 +165,5 @@ func TestUnconstrainedImpersonationCostsOneDecision(t *testing.T) {
 		t.Errorf("%d names are kept", n)
 	}
 }
+
+func count(rights iter.Seq[auth.Attributes]) int { return len(slices.Collect(rights)) }

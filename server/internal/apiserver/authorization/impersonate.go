@@ -2,6 +2,7 @@ package authorization
 
 import (
 	"context"
+	"iter"
 	"net/http"
 	"net/url"
 	"slices"
@@ -25,8 +26,9 @@ type Impersonation struct {
 	Constraint string
 	// Needed are the rights by which the user of the request may act as User: all those of
 	// one of the alternatives, of which the first was used. They are the same for equal
-	// headers of equal requests.
-	Needed [][]auth.Attributes
+	// headers of equal requests, and are made while they are read: watches need them for as long
+	// as they are open, and a user may have a thousand parts, each of which is a right.
+	Needed []iter.Seq[auth.Attributes]
 }
 
 // Impersonate returns the user that a request acts as: its own, or the one that its
@@ -84,29 +86,37 @@ func (a *Authorizer) impersonate(ctx context.Context, user auth.User, wanted *au
 // allows returns nil if all rights of an alternative are allowed, and otherwise the first
 // refusal, and how many were allowed before it.
 func (a *Authorizer) allows(ctx context.Context, alternative *alternative) (passed int, err error) {
-	for i := range alternative.needed {
-		right := &alternative.needed[i]
+	for right := range alternative.needed {
 		if right.User.Name == auth.Anonymous {
-			return i, forbidden(*right, "") // no rule can be meant for a user that has no credentials
+			return passed, forbidden(right, "") // no rule can be meant for a user that has no credentials
 		}
 		start := time.Now()
-		err := a.Authorize(ctx, *right)
+		err := a.Authorize(ctx, right)
 		a.metrics.decided(right.Verb, start, err)
 		if err != nil {
-			return i, err
+			return passed, err
 		}
-		if i == 0 && alternative.invalid != "" {
-			return 1, forbidden(alternative.needed[len(alternative.needed)-1], alternative.invalid)
+		passed++
+		if alternative.invalid != "" {
+			return passed, forbidden(last(alternative.needed), alternative.invalid)
 		}
 	}
-	return len(alternative.needed), nil
+	return passed, nil
+}
+
+// last returns the last of some rights.
+func last(rights iter.Seq[auth.Attributes]) (right auth.Attributes) {
+	for right = range rights {
+		continue
+	}
+	return right
 }
 
 // choose returns the alternative at an index, with the rights of all that lead to the same
 // user.
 func choose(alternatives []alternative, index int) Impersonation {
 	chosen := &alternatives[index]
-	needed := [][]auth.Attributes{chosen.needed}
+	needed := []iter.Seq[auth.Attributes]{chosen.needed}
 	for i := range alternatives {
 		if i != index && alternatives[i].invalid == "" && sameUser(&alternatives[i], chosen) {
 			needed = append(needed, alternatives[i].needed)
@@ -126,8 +136,8 @@ type userSet struct {
 }
 
 // maxParts is how many groups and values of extra fields a request may impersonate: each is a right of its own, for which an
-// authorizer may have to be asked over the network, and which is kept with a watch. About as many fit into the headers of a
-// request over HTTP/2, and three times as many over HTTP/1.1.
+// authorizer may have to be asked over the network, and for a watch again when rights have changed. About as many fit into the
+// headers of a request over HTTP/2, and three times as many over HTTP/1.1.
 const maxParts = 1_000
 
 const (

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -258,7 +259,7 @@ func (w *Watches) ask(ctx context.Context, rights *Rights) (withdrawn, err error
 
 // askAlternatives returns nil if one of the alternatives, or none, is needed and all its
 // rights are given. Otherwise it returns the error for the client by the first of them.
-func (w *Watches) askAlternatives(ctx context.Context, alternatives [][]auth.Attributes) (withdrawn, err error) {
+func (w *Watches) askAlternatives(ctx context.Context, alternatives []iter.Seq[auth.Attributes]) (withdrawn, err error) {
 	for _, rights := range alternatives {
 		refused, failed := w.askAll(ctx, rights)
 		if refused == nil && failed == nil {
@@ -275,9 +276,9 @@ func (w *Watches) askAlternatives(ctx context.Context, alternatives [][]auth.Att
 	return withdrawn, nil
 }
 
-func (w *Watches) askAll(ctx context.Context, rights []auth.Attributes) (withdrawn, err error) {
-	for i := range rights {
-		if withdrawn, err := w.config.Authorizer.Reauthorize(ctx, rights[i]); withdrawn != nil || err != nil {
+func (w *Watches) askAll(ctx context.Context, rights iter.Seq[auth.Attributes]) (withdrawn, err error) {
+	for right := range rights {
+		if withdrawn, err := w.config.Authorizer.Reauthorize(ctx, right); withdrawn != nil || err != nil {
 			return withdrawn, err
 		}
 	}

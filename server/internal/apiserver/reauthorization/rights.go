@@ -2,6 +2,7 @@ package reauthorization
 
 import (
 	"hash/maphash"
+	"iter"
 	"maps"
 	"slices"
 
@@ -15,7 +16,7 @@ type Rights struct {
 	Watch *auth.Attributes
 	// Impersonation is what the user of the request must be allowed for the watch to be
 	// that of another user: all of one of the alternatives. nil if it is its own.
-	Impersonation [][]auth.Attributes
+	Impersonation []iter.Seq[auth.Attributes]
 	// Filtered says that the watch follows the rights of its user by itself, namespace by
 	// namespace: it needs only those of Impersonation.
 	Filtered bool
@@ -25,9 +26,19 @@ type Rights struct {
 func (r *Rights) None() bool { return r.Filtered && len(r.Impersonation) == 0 }
 
 func (r *Rights) equal(o *Rights) bool {
-	return r.Filtered == o.Filtered && equal(r.Watch, o.Watch) && slices.EqualFunc(r.Impersonation, o.Impersonation, func(a, b []auth.Attributes) bool {
-		return slices.EqualFunc(a, b, func(a, b auth.Attributes) bool { return equal(&a, &b) })
-	})
+	return r.Filtered == o.Filtered && equal(r.Watch, o.Watch) && slices.EqualFunc(r.Impersonation, o.Impersonation, equalAll)
+}
+
+func equalAll(a, b iter.Seq[auth.Attributes]) bool {
+	next, stop := iter.Pull(b)
+	defer stop()
+	for one := range a {
+		if other, ok := next(); !ok || !equal(&one, &other) {
+			return false
+		}
+	}
+	_, more := next()
+	return !more
 }
 
 func equal(a, b *auth.Attributes) bool {
@@ -52,9 +63,9 @@ func (r *Rights) hash() uint64 {
 		}
 	}
 	write(r.Watch)
-	for i := range r.Impersonation {
-		for j := range r.Impersonation[i] {
-			write(&r.Impersonation[i][j])
+	for _, rights := range r.Impersonation {
+		for right := range rights {
+			write(&right)
 		}
 	}
 	extra := uint64(0) // in any order

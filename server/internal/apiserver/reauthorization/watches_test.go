@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -373,8 +375,21 @@ func TestRightsDiffer(t *testing.T) {
 			t.Errorf("rights that differ in %s have one hash", name)
 		}
 	}
-	if o := (Rights{Watch: &base, Impersonation: [][]auth.Attributes{{base}}}); a.equal(&o) || a.hash() == o.hash() {
+	other := base
+	other.Name = "a"
+	impersonating := func(rights ...auth.Attributes) *Rights {
+		return &Rights{Watch: &base, Impersonation: []iter.Seq[auth.Attributes]{slices.Values(rights)}}
+	}
+	if o := impersonating(base); a.equal(o) || a.hash() == o.hash() {
 		t.Error("rights with and without impersonation are equal")
+	}
+	if !impersonating(base, other).equal(impersonating(base, other)) {
+		t.Error("equal rights to impersonate differ")
+	}
+	for _, o := range []*Rights{impersonating(base), impersonating(base, base), impersonating(base, other, base), impersonating()} {
+		if one := impersonating(base, other); one.equal(o) || o.equal(one) {
+			t.Error("other rights to impersonate are equal")
+		}
 	}
 }
 
@@ -411,7 +426,7 @@ func TestChangeOfOneUser(t *testing.T) {
 		jane.register(w)
 		joe.register(w)
 		rights := rightsOf("boss")
-		rights.Impersonation = [][]auth.Attributes{{{User: auth.User{Name: "deputy"}, Verb: "impersonate"}}}
+		rights.Impersonation = []iter.Seq[auth.Attributes]{slices.Values([]auth.Attributes{{User: auth.User{Name: "deputy"}, Verb: "impersonate"}})}
 		w.Register(context.Background(), &boss.member, boss, rights)
 		synctest.Wait()
 		for _, step := range []struct {

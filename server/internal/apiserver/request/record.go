@@ -3,6 +3,7 @@ package request
 import (
 	"bytes"
 	"context"
+	"iter"
 	"net/http"
 	"sync"
 
@@ -20,7 +21,7 @@ type Record struct {
 	User auth.User
 	// Impersonation are the rights by which the user of the request may be User, all of
 	// one of the alternatives; nil if it is that user.
-	Impersonation [][]auth.Attributes
+	Impersonation []iter.Seq[auth.Attributes]
 
 	Info    *Info // nil unless the request is for a resource
 	Err     error // the cause of a 5xx answer
