@@ -55,9 +55,9 @@ func New(patterns map[string]int) *Set { return shared.newSet(patterns) }
 
 func (t *table) newSet(patterns map[string]int) *Set { return &Set{table: t, patterns: patterns} }
 
-// Load puts the patterns into the library's table. It is called before each validation. A nil set has none.
+// Load puts the patterns into the library's table, if it is found. It is called before each validation. A nil set has none.
 func (s *Set) Load() {
-	if s == nil || len(s.patterns) == 0 {
+	if s == nil || len(s.patterns) == 0 || !found() {
 		return
 	}
 	s.used.Store(s.table.clock.Add(1))
@@ -83,7 +83,7 @@ func Trim() { shared.trim() }
 func (t *table) trim() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(published()) != len(t.entries) {
+	if found() && len(published()) != len(t.entries) {
 		t.publish()
 	}
 }
