@@ -41,6 +41,17 @@ func TestDeleteOptionsInTheQuery(t *testing.T) {
 	c.send(200, "GET", configMaps+"/a", "")
 }
 
+// TestPreconditionsOfEvents: an Event is one of the core group, whichever of its two groups it is
+// deleted in.
+func TestPreconditionsOfEvents(t *testing.T) {
+	c := newWritable(t)
+	c.send(201, "POST", "/api/v1/namespaces/default/events", `{"metadata":{"name":"e"},"involvedObject":{"namespace":"default"}}`)
+	got := c.send(409, "DELETE", "/apis/events.k8s.io/v1/namespaces/default/events/e?uid=other", "")
+	if !strings.Contains(string(got.body), `Operation cannot be fulfilled on Event \"e\"`) || strings.Contains(string(got.body), "events.k8s.io") {
+		t.Errorf("%s", got.body)
+	}
+}
+
 // TestDeleteOptionsInTheBody: the query of a request with a body has no options but a dry run.
 func TestDeleteOptionsInTheBody(t *testing.T) {
 	c := newWritable(t)

@@ -29,7 +29,7 @@ func (r Registry) checkPreconditions(name string, p *metav1.Preconditions, obj r
 		if words != "" {
 			return r.conflict(name, fmt.Errorf("%s: %s in precondition: %s, %[2]s in object meta: %[4]s", words, what, wanted, has))
 		}
-		byKind := schema.GroupResource{Group: r.res.Group, Resource: r.res.Kind}
+		byKind := schema.GroupResource{Group: r.stored.Group, Resource: r.stored.Kind} // an Event is one of the core group, whichever it is asked for
 		return apierrors.NewConflict(byKind, name, fmt.Errorf(
 			"the %s in the precondition (%s) does not match the %[1]s in record (%[3]s). The object might have been %[4]s", what, wanted, has, happened))
 	}
