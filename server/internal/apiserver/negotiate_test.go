@@ -45,6 +45,9 @@ func TestForms(t *testing.T) {
 			data, err := yaml.YAMLToJSON(body)
 			must(t, err)
 			checkPods(t, data, version)
+			if strings.Contains(string(body), "kind: Pod\n") {
+				t.Errorf("the items have a kind, unlike those in JSON:\n%s", body)
+			}
 		}},
 		{"/api/v1/namespaces/none/pods", "application/yaml", "application/yaml", func(t *testing.T, body []byte) {
 			if !strings.HasSuffix(string(body), "items: []\n") {
@@ -102,8 +105,8 @@ func TestForms(t *testing.T) {
 			tt.check(t, body)
 		}
 	}
-	if got := c.get(list+"?includeObject=Some", "Accept: "+tableType); got.code != 400 {
-		t.Errorf("unknown includeObject: %d", got.code)
+	if got := c.get(list+"?includeObject=Some", "Accept: "+tableType); got.code != 400 || !strings.Contains(string(got.body), "must be 'Metadata', 'Object', 'None', or empty") {
+		t.Errorf("unknown includeObject: %d %s", got.code, got.body)
 	}
 }
 

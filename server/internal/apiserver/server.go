@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/server/internal/apiserver/authentication"
 	"github.com/levelwire/levelwire/server/internal/apiserver/authorization"
@@ -215,8 +214,7 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request, t *target) {
 	case serve == nil:
 		encoding.WriteError(w, r, status.NoSuchPath())
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
-		encoding.WriteError(w, r, status.Failure(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed,
-			"the server does not allow this method on the requested resource"))
+		encoding.WriteError(w, r, status.MethodNotAllowed())
 	default:
 		serve(w, r)
 	}

@@ -35,9 +35,18 @@ func NoSuchPath() error {
 	return Failure(http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource")
 }
 
-// MethodNotSupported is the 405 for a verb that the resource does not offer.
+// MethodNotSupported is the 405 for a verb that a resource does not offer, in the words of Kubernetes, which has
+// others for custom resources.
 func MethodNotSupported(res *resource.Resource, verb string) error {
-	return apierrors.NewMethodNotSupported(res.GroupResource(), verb)
+	if res.Stored().Mixed {
+		return apierrors.NewMethodNotSupported(res.GroupResource(), verb)
+	}
+	return MethodNotAllowed()
+}
+
+// MethodNotAllowed is the 405 for a method that a path does not have.
+func MethodNotAllowed() error {
+	return Failure(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, "the server does not allow this method on the requested resource")
 }
 
 // NotAcceptable is the 406 for an Accept header that names none of the media

@@ -228,10 +228,7 @@ func (l *listWriter) writeYAML(p read.Page, meta []byte) error {
 
 // writeYAMLItem writes one item behind a dash, its lines indented below it.
 func (l *listWriter) writeYAMLItem(o *watchcache.Object) error {
-	shown, err := l.encoder.json(l.answer.r.Context(), o)
-	if err == nil && l.encoder.form.As == AsMetadata {
-		shown, err = l.encoder.metadata(l.answer.r.Context(), o, false)
-	}
+	shown, err := l.encoder.itemAppender(l.answer.r.Context())(nil, o)
 	if err != nil {
 		return err
 	}

@@ -207,7 +207,7 @@ func (f Offer) match(c AcceptClause) (Form, bool) {
 	if !slices.Contains(f.media, form.Media) || !f.encodes(form.Media, c.Params["as"]) {
 		return form, false
 	}
-	if stream, ok := c.Params["stream"]; ok && !(f.stream && (stream == "" || stream == "watch")) {
+	if stream := c.Params["stream"]; f.stream && stream != "" && stream != "watch" {
 		return form, false
 	}
 	ok := f.matchShape(c.Params, &form) // not in the return: Go does not say which operand is read first

@@ -21,7 +21,7 @@ func IncludeObject(query url.Values) (metav1.IncludeObjectPolicy, error) {
 	case metav1.IncludeNone, metav1.IncludeMetadata, metav1.IncludeObject:
 		return policy, nil
 	default:
-		return "", status.BadRequest("unrecognized includeObject value %q: use None, Metadata or Object", policy)
+		return "", status.BadRequest("Unable to convert to Table as requested: includeObject: Invalid value: %q: must be 'Metadata', 'Object', 'None', or empty", policy)
 	}
 }
 

@@ -58,7 +58,7 @@ func (h *Handlers) createSubresource(w http.ResponseWriter, r *http.Request, q *
 	case "serviceaccounts/token":
 		return h.requestToken(w, r, q)
 	}
-	if h.config.Registry != nil && h.config.Registry.For(q.Resource).HasSubresource(q.Subresource) {
+	if h.config.Registry != nil && (h.config.Registry.For(q.Resource).HasSubresource(q.Subresource) || q.Subresource == "scale" && q.Resource.Scale != nil) {
 		return status.MethodNotSupported(q.Resource, q.Verb)
 	}
 	return status.NoSuchPath()

@@ -131,10 +131,12 @@ func number(n *int32, instead, unit string) string {
 }
 
 func scaleLayout() columns.Layout {
+	name := columns.NameColumn
+	name.Format = "" // as in Kubernetes, of this kind alone
 	return columns.Table(func(s *autoscalingv1.Scale, now time.Time) []any {
 		return []any{s.Name, int64(s.Spec.Replicas), int64(s.Status.Replicas), columns.Since(s.CreationTimestamp, now)}
 	},
-		columns.NameColumn,
+		name,
 		columns.Integer("Desired", "The number of pods wanted."),
 		columns.Integer("Available", "The number of pods that exist."),
 		columns.AgeColumn,
