@@ -130,7 +130,7 @@ Of several such processes one at a time acts; see --leader-elect.`,
 			if err != nil {
 				return err
 			}
-			return component{"controllers", []*client.Client{c}, run}.keepRunning(cmd.Context())
+			return component{"controllers", c.CloseIdleConnections, run}.keepRunning(cmd.Context())
 		},
 	}
 	flags.register(cmd)
@@ -171,7 +171,7 @@ different names need leases of different names.`,
 			if err != nil {
 				return err
 			}
-			return component{"scheduler", []*client.Client{c}, run}.keepRunning(cmd.Context())
+			return component{"scheduler", c.CloseIdleConnections, run}.keepRunning(cmd.Context())
 		},
 	}
 	flags.register(cmd)
@@ -209,7 +209,7 @@ Pending, Running and, for those of Jobs, Succeeded. No container runs.`,
 			if err != nil {
 				return err
 			}
-			return component{k.Name(), []*client.Client{c}, k.Run}.keepRunning(cmd.Context())
+			return component{k.Name(), c.CloseIdleConnections, k.Run}.keepRunning(cmd.Context())
 		},
 	}
 	flags.register(cmd)
@@ -250,7 +250,7 @@ forwarded.`,
 				printing.Go(func() { printer.run(ctx, p.Table()) })
 				return p.Run(ctx)
 			}
-			return component{"proxy", []*client.Client{c}, run}.keepRunning(cmd.Context())
+			return component{"proxy", c.CloseIdleConnections, run}.keepRunning(cmd.Context())
 		},
 	}
 	flags.register(cmd)

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,15 +16,19 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/levelwire/levelwire/client"
+	"github.com/levelwire/levelwire/client/scheme"
 	"github.com/levelwire/levelwire/levelwiretest"
 )
 
@@ -33,11 +39,31 @@ var componentUsers = []string{
 	"system:serviceaccount:kube-system:cronjob-controller", "system:serviceaccount:kube-system:daemon-set-controller",
 	"system:serviceaccount:kube-system:deployment-controller", "system:serviceaccount:kube-system:disruption-controller",
 	"system:serviceaccount:kube-system:endpoint-controller", "system:serviceaccount:kube-system:endpointslice-controller",
-	"system:serviceaccount:kube-system:generic-garbage-collector", "system:serviceaccount:kube-system:job-controller",
+	"system:serviceaccount:kube-system:generic-garbage-collector", "system:serviceaccount:kube-system:horizontal-pod-autoscaler",
+	"system:serviceaccount:kube-system:job-controller",
 	"system:serviceaccount:kube-system:namespace-controller", "system:serviceaccount:kube-system:node-controller",
-	"system:serviceaccount:kube-system:pvc-protection-controller", "system:serviceaccount:kube-system:replicaset-controller",
+	"system:serviceaccount:kube-system:pv-protection-controller", "system:serviceaccount:kube-system:pvc-protection-controller",
+	"system:serviceaccount:kube-system:replicaset-controller",
 	"system:serviceaccount:kube-system:resourcequota-controller", "system:serviceaccount:kube-system:statefulset-controller",
 	"system:serviceaccount:kube-system:ttl-after-finished-controller",
+	"system:serviceaccount:kube-system:volumeattributesclass-protection-controller",
+}
+
+// metricsServer is another such user, of the only part that no process of its own runs.
+const metricsServer = "system:serviceaccount:kube-system:metrics-server"
+
+// testAgent is what the requests of the tests themselves say that they are.
+const testAgent = "test"
+
+// installed is what the administrator's client of `up` asks for, once: objects and verbs.
+var installed = map[string][]string{
+	"apiservices.apiregistration.k8s.io /v1beta1.metrics.k8s.io":                    {"get", "create", "delete"},
+	"clusterrolebindings.rbac.authorization.k8s.io /system:metrics-server":          {"get", "create"},
+	"clusterroles.rbac.authorization.k8s.io /system:aggregated-metrics-reader":      {"get", "create"},
+	"clusterroles.rbac.authorization.k8s.io /system:metrics-server":                 {"get", "create"},
+	"endpointslices.discovery.k8s.io kube-system/metrics-server":                    {"get", "create"},
+	"rolebindings.rbac.authorization.k8s.io kube-system/metrics-server-auth-reader": {"get", "create"},
+	"services. kube-system/metrics-server":                                          {"get", "create"},
 }
 
 // TestComponentsHaveOnlyTheirRoles: the components of `up` do their work, each as the user
@@ -49,7 +75,7 @@ func TestComponentsHaveOnlyTheirRoles(t *testing.T) {
 	defer cancel()
 	log := filepath.Join(t.TempDir(), "audit.log")
 	up := startUp(t, append(auditFlags(t, log), "--nodes=2", "--log-level=error")...)
-	c, err := client.FromKubeconfig(up.kubeconfig, client.Options{UserAgent: "test"})
+	c, err := client.FromKubeconfig(up.kubeconfig, client.Options{UserAgent: testAgent})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,11 +83,34 @@ func TestComponentsHaveOnlyTheirRoles(t *testing.T) {
 	if err := awaitReadyNodes(ctx, c, 2); err != nil {
 		t.Fatal(err)
 	}
+	readMetrics(ctx, t, c)
 	levelwiretest.ApplyFiles(t, c, "testdata/workloads.yaml")
 	exercise(ctx, t, c)
 	c.CloseIdleConnections()
 	up.stop()
-	checkAudit(t, log)
+	checkAudit(t, log, append([]string{metricsServer}, componentUsers...))
+}
+
+// readMetrics reads what the pods of the cluster use, when it is served.
+func readMetrics(ctx context.Context, t *testing.T, c *client.Client) {
+	t.Helper()
+	converge(ctx, t, func() error {
+		service, err := client.For[*apiregistrationv1.APIService](c).Get(ctx, "v1beta1.metrics.k8s.io", metav1.GetOptions{})
+		if err == nil && !slices.ContainsFunc(service.Status.Conditions, func(c apiregistrationv1.APIServiceCondition) bool {
+			return c.Type == apiregistrationv1.Available && c.Status == apiregistrationv1.ConditionTrue
+		}) {
+			err = fmt.Errorf("%+v", service.Status)
+		}
+		return err
+	})
+	response, err := c.Raw(ctx, client.RawRequest{Path: "/apis/metrics.k8s.io/v1beta1/pods"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		t.Error(response.Status)
+	}
 }
 
 // auditFlags are the flags of a server that writes who asked for what to a file.
@@ -78,6 +127,7 @@ func auditFlags(t *testing.T, log string) []string {
 func exercise(ctx context.Context, t *testing.T, c *client.Client) {
 	t.Helper()
 	await := func(check func() error) { t.Helper(); converge(ctx, t, check) }
+	exerciseStorage(ctx, t, c)
 	running := func() error {
 		return errorsOf(
 			stateOf(ctx, c, "web", func(d *appsv1.Deployment) bool {
@@ -89,8 +139,10 @@ func exercise(ctx context.Context, t *testing.T, c *client.Client) {
 			stateOf(ctx, c, "agent", func(b *policyv1.PodDisruptionBudget) bool {
 				return slices.ContainsFunc(b.Status.Conditions, func(c metav1.Condition) bool { return strings.Contains(c.Message, "does not implement the scale") })
 			}),
+			stateOf(ctx, c, "web", func(h *autoscalingv2.HorizontalPodAutoscaler) bool { return len(h.Status.Conditions) > 0 }),
 			stateOf(ctx, c, "web", func(e *corev1.Endpoints) bool { return len(e.Subsets) == 1 && len(e.Subsets[0].Addresses) == 2 }), //nolint:staticcheck // It is written for clients that read it.
 			gone[*batchv1.Job](ctx, c, "once"),
+			goneWithItsNode(ctx, c),
 		)
 	}
 	await(running)
@@ -155,6 +207,28 @@ func exercise(ctx context.Context, t *testing.T, c *client.Client) {
 	})
 }
 
+// exerciseStorage deletes a volume and a class of volumes: what they are protected by goes, and
+// they with it.
+func exerciseStorage(ctx context.Context, t *testing.T, c *client.Client) {
+	t.Helper()
+	volumes, classes := client.For[*corev1.PersistentVolume](c), client.For[*storagev1.VolumeAttributesClass](c)
+	if err := errorsOf(volumes.Delete(ctx, "disk", metav1.DeleteOptions{}), classes.Delete(ctx, "fast", metav1.DeleteOptions{})); err != nil {
+		t.Fatal(err)
+	}
+	converge(ctx, t, func() error {
+		return errorsOf(gone[*corev1.PersistentVolume](ctx, c, "disk"), gone[*storagev1.VolumeAttributesClass](ctx, c, "fast"))
+	})
+}
+
+// goneWithItsNode returns an error while there is the pod of a node that does not exist: after
+// 40 seconds it is removed, which short tests do not wait for.
+func goneWithItsNode(ctx context.Context, c *client.Client) error {
+	if testing.Short() {
+		return nil
+	}
+	return gone[*corev1.Pod](ctx, c, "left")
+}
+
 func errorsOf(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {
@@ -164,9 +238,18 @@ func errorsOf(errs ...error) error {
 	return nil
 }
 
+// inWork is the endpoint of a kind in the namespace of the workloads, if it has namespaces.
+func inWork[T client.Object](c *client.Client) client.Resource[T] {
+	api := client.For[T](c)
+	if mapping, ok := api.Mapping(); ok && mapping.Scope == scheme.Cluster {
+		return api
+	}
+	return api.Namespace("work")
+}
+
 // stateOf returns an error unless the object is as wanted.
 func stateOf[T client.Object](ctx context.Context, c *client.Client, name string, wanted func(T) bool) error {
-	obj, err := client.For[T](c).Namespace("work").Get(ctx, name, metav1.GetOptions{})
+	obj, err := inWork[T](c).Get(ctx, name, metav1.GetOptions{})
 	if err == nil && !wanted(obj) {
 		err = fmt.Errorf("%T %s: %+v", obj, name, obj)
 	}
@@ -175,7 +258,7 @@ func stateOf[T client.Object](ctx context.Context, c *client.Client, name string
 
 // gone returns an error unless there is no such object.
 func gone[T client.Object](ctx context.Context, c *client.Client, name string) error {
-	obj, err := client.For[T](c).Namespace("work").Get(ctx, name, metav1.GetOptions{})
+	obj, err := inWork[T](c).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil
@@ -185,15 +268,16 @@ func gone[T client.Object](ctx context.Context, c *client.Client, name string) e
 	return err
 }
 
-// checkAudit reads who asked for what, and what was refused.
-func checkAudit(t *testing.T, path string) {
+// checkAudit reads who asked for what, and what was refused, of all requests but those of the
+// test. All users and no others must have asked for something.
+func checkAudit(t *testing.T, path string, users []string) {
 	t.Helper()
 	file, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	requests := map[string]int{}
+	requests, installs := map[string]int{}, map[string][]string{}
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -201,13 +285,18 @@ func checkAudit(t *testing.T, path string) {
 		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
 			t.Fatal(err)
 		}
-		if !strings.HasPrefix(event.UserAgent, "levelwire-") {
-			continue // it is the test's own
+		if event.UserAgent == testAgent {
+			continue
 		}
-		requests[event.User.Username]++
-		if slices.Contains(event.User.Groups, "system:masters") {
+		switch masters := slices.Contains(event.User.Groups, "system:masters"); {
+		case masters && strings.HasPrefix(event.UserAgent, "levelwire-"+installerAgent+"/") && event.ObjectRef != nil:
+			object := fmt.Sprintf("%s.%s %s/%s", event.ObjectRef.Resource, event.ObjectRef.APIGroup, event.ObjectRef.Namespace, event.ObjectRef.Name)
+			installs[object] = append(installs[object], event.Verb)
+			continue
+		case masters:
 			t.Errorf("%s is an administrator: %s %s", event.UserAgent, event.Verb, event.RequestURI)
 		}
+		requests[event.User.Username]++
 		if event.Annotations["authorization.k8s.io/decision"] != "allow" {
 			t.Errorf("%s may not %s %s: %s", event.User.Username, event.Verb, event.RequestURI, event.Annotations["authorization.k8s.io/reason"])
 		}
@@ -215,7 +304,10 @@ func checkAudit(t *testing.T, path string) {
 	if err := lines.Err(); err != nil {
 		t.Fatal(err)
 	}
-	for _, user := range componentUsers {
+	if slices.Contains(users, metricsServer) != (len(installs) > 0) || len(installs) > 0 && !maps.EqualFunc(installs, installed, slices.Equal) {
+		t.Errorf("the administrator has asked for %q, want %q", installs, installed)
+	}
+	for _, user := range users {
 		if requests[user] == 0 {
 			t.Errorf("%s has asked for nothing", user)
 		}

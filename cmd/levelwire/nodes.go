@@ -48,7 +48,7 @@ func newNodes(s *server.Server, first, count, of int, starting chan struct{}, lo
 		}
 		return group.Wait()
 	}
-	return component{"kubelets", []*client.Client{shared}, run}, err
+	return component{"kubelets", shared.CloseIdleConnections, run}, err
 }
 
 // newNode makes the kubelet of one node, whose name counts from 1.

@@ -42,7 +42,7 @@ func TestProcessesHaveOnlyTheirRoles(t *testing.T) {
 	start("system:kube-proxy", "", "proxy")
 	start("system:node:node-1", "system:nodes", "kubelet", "--node-name=node-1")
 	start("system:node:node-2", "system:nodes", "kubelet", "--node-name=node-2")
-	c, err := client.FromKubeconfig(filepath.Join(dir, "admin.kubeconfig"), client.Options{UserAgent: "test"})
+	c, err := client.FromKubeconfig(filepath.Join(dir, "admin.kubeconfig"), client.Options{UserAgent: testAgent})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestProcessesHaveOnlyTheirRoles(t *testing.T) {
 	}
 	c.CloseIdleConnections()
 	stopServer()
-	checkAudit(t, log)
+	checkAudit(t, log, componentUsers)
 }
 
 // newAccountClients returns clients whose tokens a user makes.

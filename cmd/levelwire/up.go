@@ -61,12 +61,12 @@ HTTPS like any other client. Objects survive a restart, unless --storage=memory.
 	return cmd
 }
 
-// component is a part that is not the server: clients of it that run for as
-// long as its process.
+// component is a part that is not the server. It runs for as long as its process.
 type component struct {
-	name    string
-	clients []*client.Client
-	run     func(context.Context) error
+	name string
+	// closeIdle closes the connections to the server that no request uses.
+	closeIdle func()
+	run       func(context.Context) error
 }
 
 // up runs the server and the components until the command's context ends or
@@ -131,9 +131,7 @@ func awaitDrain(served <-chan error, components []component) error {
 	defer ticker.Stop()
 	for {
 		for _, c := range components {
-			for _, open := range c.clients {
-				open.CloseIdleConnections()
-			}
+			c.closeIdle()
 		}
 		select {
 		case err := <-served:
@@ -173,7 +171,7 @@ func newComponents(s *server.Server, parts upParts, log *slog.Logger) ([]compone
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		components = append(components, component{name, ids.clients, made.Run})
+		components = append(components, component{name, ids.closeIdle, made.Run})
 		return nil
 	}
 	err := errors.Join(
@@ -187,13 +185,7 @@ func newComponents(s *server.Server, parts upParts, log *slog.Logger) ([]compone
 			return proxy.New(c, proxy.Options{Logger: log})
 		}),
 		add(partMetrics, "metrics", serviceAccount("metrics-server"), func(c *client.Client, ids *identities) (runner, error) {
-			// The program's user is the cluster's administrator, who installs this.
-			installer, err := (&identities{server: s}).admin()
-			if err != nil {
-				return nil, err
-			}
-			ids.clients = append(ids.clients, installer)
-			return metrics.New(c, metrics.Options{Installer: installer, Logger: log})
+			return metrics.New(c, metrics.Options{Installer: ids.administrator, Logger: log})
 		}))
 	starting := make(chan struct{}, startingNodes)
 	for first := 0; first < parts.nodes; first += nodesPerConnection {
@@ -210,11 +202,16 @@ type user struct {
 	groups []string
 }
 
+// installerAgent is the agent of the only requests of `up` that an administrator makes.
+const installerAgent = "installer"
+
 // identities makes the clients of a component, and remembers them.
 type identities struct {
 	server  *server.Server
 	agent   string
 	clients []*client.Client
+	// installer is the administrator's client that was made last.
+	installer *client.Client
 }
 
 func (i *identities) client(as user) (*client.Client, error) {
@@ -242,9 +239,24 @@ func serviceAccount(name string) user {
 	}
 }
 
-// admin returns the client of the administrator, for what is installed and not run.
-func (i *identities) admin() (*client.Client, error) {
-	return client.FromKubeconfig(i.server.Kubeconfig(), client.Options{UserAgent: "levelwire/" + cli.Version()})
+// administrator returns a new client of the cluster's administrator, who the program's user
+// is, for what is installed and not run.
+func (i *identities) administrator() (*client.Client, error) {
+	c, err := client.FromKubeconfig(i.server.Kubeconfig(), client.Options{UserAgent: clientOptions(installerAgent).UserAgent})
+	if err == nil {
+		i.installer = c
+	}
+	return c, err
+}
+
+// closeIdle closes the connections that no request uses. The component must have ended.
+func (i *identities) closeIdle() {
+	for _, c := range i.clients {
+		c.CloseIdleConnections()
+	}
+	if i.installer != nil {
+		i.installer.CloseIdleConnections()
+	}
 }
 
 // runner is what all components are.

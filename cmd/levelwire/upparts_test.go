@@ -41,9 +41,7 @@ func TestPartsLeftOut(t *testing.T) {
 		var names []string
 		for _, c := range made {
 			names = append(names, c.name)
-			for _, open := range c.clients {
-				open.CloseIdleConnections()
-			}
+			c.closeIdle()
 		}
 		if !slices.Equal(names, want) {
 			t.Errorf("--without %q: made are %q, want %q", without, names, want)

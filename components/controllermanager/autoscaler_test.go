@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -28,8 +29,9 @@ import (
 func TestAutoscaler(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1)
+	var installers atomic.Int64
 	server, err := metrics.New(c.connectAs("system:serviceaccount:kube-system:metrics-server", "system:serviceaccounts", "system:serviceaccounts:kube-system"),
-		metrics.Options{Installer: c.connect(), Logger: slog.New(slog.DiscardHandler)})
+		metrics.Options{Installer: func() (*client.Client, error) { installers.Add(1); return c.connect(), nil }, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,6 +58,9 @@ func TestAutoscaler(t *testing.T) {
 		}
 		return d, err == nil && d.Status.AvailableReplicas == 1 && asked == nil && response.StatusCode == 200
 	})
+	if installers.Load() != 1 {
+		t.Errorf("%d clients of the administrator, want one that installs", installers.Load())
+	}
 	half := resource.MustParse("50Mi")
 	autoscalers := client.For[*autoscalingv2.HorizontalPodAutoscaler](c.client).Namespace("default")
 	h, err := autoscalers.Create(c.ctx, &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: autoscalingv2.HorizontalPodAutoscalerSpec{

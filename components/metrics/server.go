@@ -32,9 +32,11 @@ const (
 
 // Options configure a Server.
 type Options struct {
-	// Installer is the client that creates the APIService, the Service, and the roles of
-	// the server's own user. It must have the rights of an administrator. Required.
-	Installer *client.Client
+	// Installer returns a client with the rights of an administrator. Run calls it twice:
+	// at the start for what creates the APIService, the Service and the roles of the
+	// server's own user, and at the end for what removes the APIService. In between, the
+	// server has no such client. Required.
+	Installer func() (*client.Client, error)
 	// ServiceAccount is the service account in kube-system that the server's client is.
 	// Default metrics-server.
 	ServiceAccount string
@@ -54,7 +56,7 @@ type Server struct {
 // New makes a server that reads pods and nodes through a client. It sends nothing yet.
 func New(c *client.Client, opts Options) (*Server, error) {
 	if opts.Installer == nil {
-		return nil, errors.New("metrics: Options.Installer is missing: give it the client of an administrator")
+		return nil, errors.New("metrics: Options.Installer is missing: give it what makes the client of an administrator")
 	}
 	if opts.ServiceAccount == "" {
 		opts.ServiceAccount = name
@@ -65,14 +67,16 @@ func New(c *client.Client, opts Options) (*Server, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.Default()
 	}
-	return &Server{client: c, opts: opts}, nil
+	s := &Server{client: c, opts: opts}
+	s.proxies.Store(x509.NewCertPool()) // nobody, until it is read
+	return s, nil
 }
 
 const (
 	// retryInterval is how long the server waits after an error.
 	retryInterval = time.Second
-	// installInterval is how often what it has created is looked after.
-	installInterval = time.Minute
+	// proxiesInterval is how often the authorities of the API server are read again.
+	proxiesInterval = time.Minute
 	readTimeout     = 10 * time.Second
 	// removeTimeout bounds the removal of the APIService at the end.
 	removeTimeout = time.Second
@@ -89,6 +93,33 @@ func (s *Server) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("metrics: %w", err)
 	}
+	server := &http.Server{Handler: s.routes(), ReadHeaderTimeout: readTimeout, ErrorLog: slog.NewLogLogger(s.opts.Logger.Handler(), slog.LevelDebug)}
+	if err := s.installOnce(ctx, listener.Addr().(*net.TCPAddr), caBundle); err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	// Who connects now waits to be served until it is known who the API server is.
+	s.retry(ctx, s.readProxies)
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(tls.NewListener(listener, s.tlsConfig(certificate))) }()
+	ticker := time.NewTicker(proxiesInterval)
+	defer ticker.Stop()
+	for ctx.Err() == nil {
+		select {
+		case err := <-served:
+			s.remove(context.WithoutCancel(ctx))
+			return fmt.Errorf("metrics: %w", err)
+		case <-ticker.C:
+			s.retry(ctx, s.readProxies)
+		case <-ctx.Done():
+		}
+	}
+	s.remove(context.WithoutCancel(ctx))
+	err = server.Close()
+	<-served //nolint:errcheck // It reports that.
+	return err
+}
+
+func (s *Server) tlsConfig(certificate tls.Certificate) *tls.Config {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2", "http/1.1"}}
 	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		own := config.Clone()
@@ -97,39 +128,26 @@ func (s *Server) Run(ctx context.Context) error {
 		own.ClientAuth, own.ClientCAs = tls.RequireAndVerifyClientCert, s.proxies.Load()
 		return own, nil
 	}
-	server := &http.Server{Handler: s.routes(), ReadHeaderTimeout: readTimeout, ErrorLog: slog.NewLogLogger(s.opts.Logger.Handler(), slog.LevelDebug)}
-	if err := s.retry(ctx, s.readProxies); err != nil {
-		return errors.Join(err, listener.Close())
-	}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(tls.NewListener(listener, config)) }()
-	install := func(ctx context.Context) error {
-		return errors.Join(s.readProxies(ctx), s.install(ctx, listener.Addr().(*net.TCPAddr), caBundle))
-	}
-	ticker := time.NewTicker(installInterval)
-	defer ticker.Stop()
-	for err = s.retry(ctx, install); err == nil && ctx.Err() == nil; err = s.retry(ctx, install) {
-		select {
-		case err = <-served:
-			return fmt.Errorf("metrics: %w", err)
-		case <-ticker.C:
-		case <-ctx.Done():
-		}
-	}
-	removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
-	defer cancel()
-	s.remove(removing)
-	err = server.Close()
-	<-served //nolint:errcheck // It reports that.
-	return err
+	return config
 }
 
-// retry calls f until it succeeds. Its error is that of ctx.
-func (s *Server) retry(ctx context.Context, f func(context.Context) error) error {
+// installOnce makes the server part of the API, by a client of its own that is closed then.
+func (s *Server) installOnce(ctx context.Context, address *net.TCPAddr, caBundle []byte) error {
+	installer, err := s.opts.Installer()
+	if err != nil {
+		return fmt.Errorf("metrics: %w", err)
+	}
+	defer installer.CloseIdleConnections()
+	s.retry(ctx, func(ctx context.Context) error { return s.install(ctx, installer, address, caBundle) })
+	return nil
+}
+
+// retry calls f until it succeeds or ctx ends.
+func (s *Server) retry(ctx context.Context, f func(context.Context) error) {
 	for {
 		err := f(ctx)
 		if err == nil || ctx.Err() != nil {
-			return nil //nolint:nilerr // The end of ctx is no failure.
+			return
 		}
 		s.opts.Logger.Debug("metrics are not served yet", "error", err)
 		select {
@@ -139,9 +157,10 @@ func (s *Server) retry(ctx context.Context, f func(context.Context) error) error
 	}
 }
 
-// readProxies reads the authorities that certify the API server.
+// readProxies reads the authorities that certify the API server, by the right that install has
+// given the server's user.
 func (s *Server) readProxies(ctx context.Context) error {
-	published, err := client.For[*corev1.ConfigMap](s.opts.Installer).Namespace(namespace).Get(ctx, "extension-apiserver-authentication", metav1.GetOptions{})
+	published, err := client.For[*corev1.ConfigMap](s.client).Namespace(namespace).Get(ctx, "extension-apiserver-authentication", metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
