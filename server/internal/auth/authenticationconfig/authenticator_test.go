@@ -24,14 +24,15 @@ import (
 
 	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 	"github.com/levelwire/levelwire/server/internal/auth"
+	"github.com/levelwire/levelwire/server/internal/auth/oidctest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestMappedClaims(t *testing.T) {
-	p := newProvider(t)
-	a := load(t, file(p.entry("")))
-	user := await(t, a, p.token(nil))
+	p := oidctest.NewProvider(t)
+	a := load(t, oidctest.File(p.Entry("")))
+	user := await(t, a, p.Token(nil))
 	if user.Name != "oidc:jane" || !slices.Equal(user.Groups, []string{"dev", "ops"}) || !slices.Equal(user.Extra["example.com/tenant"], []string{"acme"}) {
 		t.Errorf("%+v", user)
 	}
@@ -39,9 +40,9 @@ func TestMappedClaims(t *testing.T) {
 
 // TestExaminedTokensAreCounted: by their issuer, unless they are remembered.
 func TestExaminedTokensAreCounted(t *testing.T) {
-	p := newProvider(t)
-	a := load(t, file(p.entry("")))
-	await(t, a, p.token(nil))
+	p := oidctest.NewProvider(t)
+	a := load(t, oidctest.File(p.Entry("")))
+	await(t, a, p.Token(nil))
 	count := func(result string) uint64 {
 		t.Helper()
 		var m dto.Metric
@@ -52,11 +53,11 @@ func TestExaminedTokensAreCounted(t *testing.T) {
 		return m.GetHistogram().GetSampleCount()
 	}
 	accepted, refused := count("success"), count("failure") // until the issuer has answered, tokens are refused
-	good := p.token(map[string]any{"sub": "counted"})
+	good := p.Token(map[string]any{"sub": "counted"})
 	for range 3 {
 		await(t, a, good)
 	}
-	if _, err := a.AuthenticateToken(t.Context(), p.token(map[string]any{"aud": "vault"}), nil); err == nil {
+	if _, err := a.AuthenticateToken(t.Context(), p.Token(map[string]any{"aud": "vault"}), nil); err == nil {
 		t.Error("a token for another audience was accepted")
 	}
 	if got := count("success") - accepted; got != 1 {
@@ -70,9 +71,9 @@ func TestExaminedTokensAreCounted(t *testing.T) {
 // TestRefusedTokens: what an attacker can make of a token, or without one.
 // TestFetchedKeysAreCounted: when, and which, until the issuer is taken out of the file.
 func TestFetchedKeysAreCounted(t *testing.T) {
-	p := newProvider(t)
-	a := load(t, file(p.entry("")))
-	await(t, a, p.token(nil))
+	p := oidctest.NewProvider(t)
+	a := load(t, oidctest.File(p.Entry("")))
+	await(t, a, p.Token(nil))
 	issuer := fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(p.URL)))
 	const prefix = "apiserver_authentication_jwt_authenticator_jwks_fetch_last_"
 	expect := func(want ...string) {
@@ -96,27 +97,27 @@ func TestFetchedKeysAreCounted(t *testing.T) {
 		}
 	}
 	expect("key_set_info", "timestamp_seconds")
-	if err := a.Load(file()); err != nil {
+	if err := a.Load(oidctest.File()); err != nil {
 		t.Fatal(err)
 	}
 	expect()
 }
 
 func TestRefusedTokens(t *testing.T) {
-	p, other := newProvider(t), newProvider(t)
-	a := load(t, file(p.entry(`  claimValidationRules:
+	p, other := oidctest.NewProvider(t), oidctest.NewProvider(t)
+	a := load(t, oidctest.File(p.Entry(`  claimValidationRules:
   - {expression: 'claims.tenant == "acme"', message: another tenant}
   userValidationRules:
   - {expression: '!user.username.startsWith("oidc:system:")', message: a name of the system}
-`), other.entry("")))
-	await(t, a, p.token(nil))
-	good := strings.Split(p.token(nil), ".")
+`), other.Entry("")))
+	await(t, a, p.Token(nil))
+	good := strings.Split(p.Token(nil), ".")
 	encode := base64.RawURLEncoding.EncodeToString
 	stranger, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	key := p.key()
+	key := p.Key()
 	public, err := json.Marshal(key.Public())
 	if err != nil {
 		t.Fatal(err)
@@ -125,23 +126,23 @@ func TestRefusedTokens(t *testing.T) {
 		token   string
 		unknown bool // to be tried by another authenticator
 	}{
-		"expired":               {p.token(map[string]any{"exp": time.Now().Add(-time.Second).Unix()}), false},
-		"not valid yet":         {p.token(map[string]any{"nbf": time.Now().Add(time.Hour).Unix()}), false},
-		"no end":                {p.token(map[string]any{"exp": nil}), false},
-		"another audience":      {p.token(map[string]any{"aud": "vault"}), false},
-		"no audience":           {p.token(map[string]any{"aud": nil}), false},
-		"another tenant":        {p.token(map[string]any{"tenant": "evil"}), false},
-		"a system's name":       {p.token(map[string]any{"sub": "system:admin"}), false},
-		"no subject":            {p.token(map[string]any{"sub": nil}), false},
-		"a number for name":     {p.token(map[string]any{"sub": 7}), false},
-		"another issuer":        {p.token(map[string]any{"iss": "https://evil.example"}), true},
-		"signed by another":     {sign(t, jose.ES256, other.key(), p.claims(nil)), false},
-		"kid of the real":       {sign(t, jose.ES256, jose.JSONWebKey{Key: stranger, KeyID: "first"}, p.claims(nil)), false},
-		"a kid that no key has": {sign(t, jose.ES256, jose.JSONWebKey{Key: stranger, KeyID: "../../dev/null"}, p.claims(nil)), false},
-		"no kid":                {sign(t, jose.ES256, stranger, p.claims(nil)), false},
+		"expired":               {p.Token(map[string]any{"exp": time.Now().Add(-time.Second).Unix()}), false},
+		"not valid yet":         {p.Token(map[string]any{"nbf": time.Now().Add(time.Hour).Unix()}), false},
+		"no end":                {p.Token(map[string]any{"exp": nil}), false},
+		"another audience":      {p.Token(map[string]any{"aud": "vault"}), false},
+		"no audience":           {p.Token(map[string]any{"aud": nil}), false},
+		"another tenant":        {p.Token(map[string]any{"tenant": "evil"}), false},
+		"a system's name":       {p.Token(map[string]any{"sub": "system:admin"}), false},
+		"no subject":            {p.Token(map[string]any{"sub": nil}), false},
+		"a number for name":     {p.Token(map[string]any{"sub": 7}), false},
+		"another issuer":        {p.Token(map[string]any{"iss": "https://evil.example"}), true},
+		"signed by another":     {oidctest.Sign(t, jose.ES256, other.Key(), p.Claims(nil)), false},
+		"kid of the real":       {oidctest.Sign(t, jose.ES256, jose.JSONWebKey{Key: stranger, KeyID: "first"}, p.Claims(nil)), false},
+		"a kid that no key has": {oidctest.Sign(t, jose.ES256, jose.JSONWebKey{Key: stranger, KeyID: "../../dev/null"}, p.Claims(nil)), false},
+		"no kid":                {oidctest.Sign(t, jose.ES256, stranger, p.Claims(nil)), false},
 		"alg none":              {encode([]byte(`{"alg":"none","kid":"first"}`)) + "." + good[1] + ".", false},
 		"alg None, signed":      {encode([]byte(`{"alg":"None","kid":"first"}`)) + "." + good[1] + "." + good[2], false},
-		"symmetric":             {sign(t, jose.HS256, jose.JSONWebKey{Key: public, KeyID: "first"}, p.claims(nil)), false},
+		"symmetric":             {oidctest.Sign(t, jose.HS256, jose.JSONWebKey{Key: public, KeyID: "first"}, p.Claims(nil)), false},
 		"alg of another key":    {encode([]byte(`{"alg":"RS256","kid":"first"}`)) + "." + good[1] + "." + good[2], false},
 		"key in the header":     {encode([]byte(`{"alg":"ES256","jwk":`+string(public)+`}`)) + "." + good[1] + "." + encode(make([]byte, 64)), false},
 		"changed claims":        {good[0] + "." + encode([]byte(`{"iss":"`+p.URL+`","aud":"levelwire","sub":"root","exp":9999999999}`)) + "." + good[2], false},
@@ -158,42 +159,42 @@ func TestRefusedTokens(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, identity, err)
 		}
 	}
-	await(t, a, p.token(nil)) // still
+	await(t, a, p.Token(nil)) // still
 }
 
 // TestRotatedKeys: a token of a new key is accepted without a restart, and one of a key
 // that is gone is not, except for the seconds that an accepted token is remembered, and
 // the moment in which the library hands the new keys to who waits before it keeps them.
 func TestRotatedKeys(t *testing.T) {
-	p := newProvider(t)
-	a := load(t, file(p.entry("")))
-	await(t, a, p.token(nil))
-	old := p.key()
-	p.rotate("second")
-	await(t, a, p.token(nil))
+	p := oidctest.NewProvider(t)
+	a := load(t, oidctest.File(p.Entry("")))
+	await(t, a, p.Token(nil))
+	old := p.Key()
+	p.Rotate("second")
+	await(t, a, p.Token(nil))
 	awaitRefusal(t, a, func(i int) string { // of tokens that were never seen
-		return sign(t, jose.ES256, old, p.claims(map[string]any{"sub": fmt.Sprint("late-", i)}))
+		return oidctest.Sign(t, jose.ES256, old, p.Claims(map[string]any{"sub": fmt.Sprint("late-", i)}))
 	})
 }
 
 // TestUnknownKeysDoNotFetch: tokens with made-up keys make the server ask the issuer once
 // a second, however many there are.
 func TestUnknownKeysDoNotFetch(t *testing.T) {
-	p := newProvider(t)
-	a := load(t, file(p.entry("")))
-	await(t, a, p.token(nil))
+	p := oidctest.NewProvider(t)
+	a := load(t, oidctest.File(p.Entry("")))
+	await(t, a, p.Token(nil))
 	stranger, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, start := p.fetched.Load(), time.Now()
+	before, start := p.Fetched.Load(), time.Now()
 	for i := range 500 {
-		token := sign(t, jose.ES256, jose.JSONWebKey{Key: stranger, KeyID: strconv.Itoa(i)}, p.claims(nil))
+		token := oidctest.Sign(t, jose.ES256, jose.JSONWebKey{Key: stranger, KeyID: strconv.Itoa(i)}, p.Claims(nil))
 		if _, err := a.AuthenticateToken(t.Context(), token, nil); err == nil {
 			t.Fatal("accepted")
 		}
 	}
-	if got, most := p.fetched.Load()-before, int64(time.Since(start)/fetchInterval)+1; got > most {
+	if got, most := p.Fetched.Load()-before, int64(time.Since(start)/fetchInterval)+1; got > most {
 		t.Errorf("the issuer was asked %d times in %s", got, time.Since(start))
 	}
 }
@@ -201,20 +202,20 @@ func TestUnknownKeysDoNotFetch(t *testing.T) {
 // TestHangingIssuer: at the start it delays nothing, its tokens are refused in a bounded
 // time, and the tokens of others are accepted.
 func TestHangingIssuer(t *testing.T) {
-	p, hanging := newProvider(t), newProvider(t)
-	hanging.suspend()
+	p, hanging := oidctest.NewProvider(t), oidctest.NewProvider(t)
+	hanging.Suspend()
 	start := time.Now()
-	a := load(t, file(hanging.entry(""), p.entry("")))
-	await(t, a, p.token(nil))
-	if _, err := a.AuthenticateToken(t.Context(), hanging.token(nil), nil); err == nil || !strings.Contains(err.Error(), hanging.URL) {
+	a := load(t, oidctest.File(hanging.Entry(""), p.Entry("")))
+	await(t, a, p.Token(nil))
+	if _, err := a.AuthenticateToken(t.Context(), hanging.Token(nil), nil); err == nil || !strings.Contains(err.Error(), hanging.URL) {
 		t.Errorf("%v", err)
 	}
 	// It hangs later: when its keys have to be fetched again.
-	p.suspend()
-	p.rotate("second")
+	p.Suspend()
+	p.Rotate("second")
 	for { // what was fetched a moment ago counts at first
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond) //passes: the issuer never answers
-		_, err := a.AuthenticateToken(ctx, p.token(nil), nil)
+		_, err := a.AuthenticateToken(ctx, p.Token(nil), nil)
 		cancel()
 		if err == nil {
 			t.Fatal("a token of a key that could not be fetched was accepted")
@@ -232,9 +233,9 @@ func TestHangingIssuer(t *testing.T) {
 // one that stays is not contacted again; one that is added is accepted; rules that change
 // count. A file that is wrong changes nothing.
 func TestReload(t *testing.T) {
-	p, other := newProvider(t), newProvider(t)
-	a := load(t, file(p.entry(""), other.entry("")))
-	mine, others := p.token(nil), other.token(nil)
+	p, other := oidctest.NewProvider(t), oidctest.NewProvider(t)
+	a := load(t, oidctest.File(p.Entry(""), other.Entry("")))
+	mine, others := p.Token(nil), other.Token(nil)
 	await(t, a, mine)
 	await(t, a, others)
 	kept := a.current.Load().issuers[1]
@@ -244,7 +245,7 @@ func TestReload(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	reload(file(other.entry("")))
+	reload(oidctest.File(other.Entry("")))
 	if _, err := a.AuthenticateToken(t.Context(), mine, nil); !errors.Is(err, auth.ErrUnknownToken) {
 		t.Errorf("after its issuer was taken out: %v", err)
 	}
@@ -252,14 +253,14 @@ func TestReload(t *testing.T) {
 		t.Error("an issuer that stayed was made again")
 	}
 	await(t, a, others)
-	reload(file(p.entry(""), other.entry("")))
+	reload(oidctest.File(p.Entry(""), other.Entry("")))
 	await(t, a, mine)
 	rule := `  claimValidationRules:
   - {expression: 'claims.tenant == "acme"', message: another tenant}
 `
-	evil := p.token(map[string]any{"tenant": "evil"})
+	evil := p.Token(map[string]any{"tenant": "evil"})
 	await(t, a, evil)
-	reload(file(p.entry(rule), other.entry("")))
+	reload(oidctest.File(p.Entry(rule), other.Entry("")))
 	// Judged by the former rules until the issuer has answered, and not remembered.
 	awaitRefusal(t, a, func(int) string { return evil })
 	await(t, a, mine)
@@ -267,7 +268,7 @@ func TestReload(t *testing.T) {
 		t.Error("a broken file was loaded")
 	}
 	await(t, a, mine)
-	reload(file()) // no issuers at all
+	reload(oidctest.File()) // no issuers at all
 	if _, err := a.AuthenticateToken(t.Context(), others, nil); !errors.Is(err, auth.ErrUnknownToken) {
 		t.Errorf("%v", err)
 	}
@@ -277,7 +278,7 @@ func TestBadFiles(t *testing.T) {
 	a := New(Options{DisallowedIssuers: []string{"https://own.example"}})
 	defer a.Close()
 	entry := func(text string) []byte {
-		return file("- " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n  ") + "\n")
+		return oidctest.File("- " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n  ") + "\n")
 	}
 	const valid = "issuer: {url: 'https://x.example', audiences: [a]}\nclaimMappings: {username: {claim: sub, prefix: ''}}"
 	for name, test := range map[string]struct {
@@ -288,14 +289,14 @@ func TestBadFiles(t *testing.T) {
 		"no YAML":            {[]byte("{"), "yaml: line 1"},
 		"another kind":       {[]byte("apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources: []\n"), "kind must be AuthenticationConfiguration"},
 		"unknown kind":       {[]byte("apiVersion: v1\nkind: Pod\n"), "kind must be AuthenticationConfiguration"},
-		"unknown field":      {append(file(), "jwts: []\n"...), "unknown field"},
+		"unknown field":      {append(oidctest.File(), "jwts: []\n"...), "unknown field"},
 		"plain HTTP":         {entry(strings.Replace(valid, "https:", "http:", 1)), "https"},
 		"own issuer":         {entry(strings.Replace(valid, "x.example", "own.example", 1)), "own.example"},
 		"no audience":        {entry(strings.Replace(valid, ", audiences: [a]", "", 1)), "audiences"},
 		"bad expression":     {entry(strings.Replace(valid, "{claim: sub, prefix: ''}", "{expression: 'claims.'}", 1)), "Syntax error"},
 		"bad authority":      {entry(strings.Replace(valid, "audiences: [a]", "audiences: [a], certificateAuthority: x", 1)), "certificateAuthority"},
-		"twice":              {file(string(entry(valid))[len(file())+len("jwt:\n"):], string(entry(valid))[len(file())+len("jwt:\n"):]), "Duplicate"},
-		"useless conditions": {append(file(), "anonymous: {enabled: false, conditions: [{path: /x}]}\n"...), "enabled should be set"},
+		"twice":              {oidctest.File(string(entry(valid))[len(oidctest.File())+len("jwt:\n"):], string(entry(valid))[len(oidctest.File())+len("jwt:\n"):]), "Duplicate"},
+		"useless conditions": {append(oidctest.File(), "anonymous: {enabled: false, conditions: [{path: /x}]}\n"...), "enabled should be set"},
 	} {
 		if err := a.Load(test.data); err == nil || !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%s: %v, want %s", name, err, test.says)
@@ -311,7 +312,7 @@ func TestAnonymous(t *testing.T) {
 		"": "- -", "anonymous: {enabled: false}\n": "false false", "anonymous: {enabled: true}\n": "true true",
 		"anonymous: {enabled: true, conditions: [{path: /livez}]}\n": "true false",
 	} {
-		a := load(t, append(file(), text...))
+		a := load(t, append(oidctest.File(), text...))
 		var got []string
 		for _, path := range []string{"/livez", "/livez/"} {
 			allowed, said := a.Anonymous(path)
@@ -332,10 +333,10 @@ func TestAnonymous(t *testing.T) {
 		return nil
 	}})
 	defer refusing.Close()
-	if err := refusing.Load(append(file(), "anonymous: {enabled: true}\n"...)); err == nil {
+	if err := refusing.Load(append(oidctest.File(), "anonymous: {enabled: true}\n"...)); err == nil {
 		t.Error("everybody may do everything")
 	}
-	if err := refusing.Load(append(file(), "anonymous: {enabled: true, conditions: [{path: /livez}]}\n"...)); err != nil {
+	if err := refusing.Load(append(oidctest.File(), "anonymous: {enabled: true, conditions: [{path: /livez}]}\n"...)); err != nil {
 		t.Error(err)
 	}
 }
