@@ -19,6 +19,7 @@ import (
 
 	"github.com/levelwire/levelwire/internal/testwait"
 	"github.com/levelwire/levelwire/server"
+	"github.com/levelwire/levelwire/server/internal/auth/oidctest"
 )
 
 // identity is a way to make requests, and who upstream takes it for.
@@ -28,6 +29,8 @@ type identity struct {
 	headers map[string]string
 	user    matrixUser
 	node    string // of a kubelet
+	// http has a client certificate; nil: there is none.
+	http *http.Client
 	// refused decides before the user's roles do: it returns the question that is answered
 	// with 403, if there is one. unauthenticated is 401.
 	refused         func(question) *question
@@ -91,6 +94,9 @@ type matrix struct {
 	http   *http.Client
 	admin  string // token
 	robot  string // the token of a service account
+	jwt    string // the token of an issuer's user
+	// certified and proxy have client certificates, of a user and of a front proxy.
+	certified, proxy *http.Client
 }
 
 func newMatrix(t *testing.T) *matrix {
@@ -100,18 +106,33 @@ func newMatrix(t *testing.T) *matrix {
 		fmt.Fprintf(&tokens, "%s,%s,,%q\n", u.name, u.name, strings.Join(u.groups[:len(u.groups)-1], ","))
 	}
 	anonymous := true
+	proxies, proxyFile := newAuthority(t)
+	users, userFile := newAuthority(t)
+	issuer := oidctest.NewProvider(t)
 	s := start(t, server.Config{
-		DataDir: t.TempDir(), Storage: server.Memory, Profiling: true,
-		TokenAuthFile:  mustWrite(t, "tokens.csv", []byte(tokens.String())),
-		Authentication: server.Authentication{Anonymous: &anonymous, BootstrapTokens: true},
+		DataDir: t.TempDir(), Storage: server.Memory, Profiling: true, ClientCAFile: userFile,
+		TokenAuthFile: mustWrite(t, "tokens.csv", []byte(tokens.String())),
+		Authentication: server.Authentication{
+			Anonymous: &anonymous, BootstrapTokens: true, ConfigFile: mustWrite(t, "authentication.yaml", oidctest.File(issuer.Entry(""))),
+			RequestHeader: server.RequestHeader{ClientCAFile: proxyFile, AllowedNames: []string{"front"}},
+		},
 	})
 	admin := s.adminConfig(t)
-	c, err := rest.HTTPClientFor(&rest.Config{Host: admin.Host, TLSClientConfig: rest.TLSClientConfig{CAData: admin.CAData}})
-	if err != nil {
-		t.Fatal(err)
+	connect := func(change func(*rest.Config)) *http.Client {
+		config := &rest.Config{Host: admin.Host, TLSClientConfig: rest.TLSClientConfig{CAData: admin.CAData}}
+		change(config)
+		c, err := rest.HTTPClientFor(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.CloseIdleConnections)
+		return c
 	}
-	t.Cleanup(c.CloseIdleConnections)
-	m := &matrix{policy: readPolicy(t), url: s.URL(), http: c, admin: "master"}
+	m := &matrix{
+		policy: readPolicy(t), url: s.URL(), http: connect(func(*rest.Config) {}), admin: "master", jwt: issuer.Token(nil),
+		certified: connect(certified(t, users, "certified")), proxy: connect(certified(t, proxies, "front")),
+	}
+	awaitUser(t, s.as(t, func(c *rest.Config) { c.BearerToken = m.jwt }), "oidc:jane") // the issuer has answered
 	m.createObjects(t)
 	m.createPolicy(t)
 	return m
@@ -125,6 +146,10 @@ func (m *matrix) identities(t *testing.T) []identity {
 		{name: "a wrong token", token: "wrong", unauthenticated: true},
 		{name: "a service account", token: m.robot, user: matrixUser{"system:serviceaccount:a:robot", []string{"system:serviceaccounts", "system:serviceaccounts:a", "system:authenticated"}}},
 		{name: "a bootstrap token", token: "abcdef.0123456789abcdef", user: matrixUser{"system:bootstrap:abcdef", []string{"system:bootstrappers", "system:authenticated"}}},
+		{name: "a user of an issuer", token: m.jwt, user: authenticated("oidc:jane", "dev", "ops")},
+		{name: "a client certificate", http: m.certified, user: authenticated("certified")},
+		{name: "a user of a proxy", http: m.proxy, headers: map[string]string{"X-Remote-User": "remote", "X-Remote-Group": "ops"}, user: authenticated("remote", "ops")},
+		{name: "a user without a proxy", headers: map[string]string{"X-Remote-User": "master", "X-Remote-Group": "system:masters"}, user: matrixUser{"system:anonymous", []string{"system:unauthenticated"}}},
 		{name: "impersonating the viewer", token: "impersonator", headers: map[string]string{"Impersonate-User": "viewer"}, user: authenticated("viewer")},
 		{
 			name: "impersonating a service account", token: "editor", headers: map[string]string{"Impersonate-User": "system:serviceaccount:a:robot"},
@@ -203,7 +228,7 @@ func (m *matrix) ask(t *testing.T, who *identity, q *matrixRequest) (refused boo
 	t.Helper()
 	want := m.expect(who, q)
 	dry := want == nil && !who.unauthenticated
-	code, text := m.send(t, who.token, who.headers, q, dry)
+	code, text := m.sendBy(t, who.http, who.token, who.headers, q, dry)
 	var status metav1.Status
 	if code >= http.StatusBadRequest && q.method != http.MethodHead {
 		_ = json.Unmarshal([]byte(text), &status) // of the health checks, it is text
@@ -265,8 +290,15 @@ func refusalWords(user string, e *expected) string {
 		object, user, q.verb, q.fullResource(), q.group, where, e.reason), ": ")
 }
 
-// send makes a request. The body of a watch that was allowed is not read.
+// send makes a request without a client certificate.
 func (m *matrix) send(t *testing.T, token string, headers map[string]string, q *matrixRequest, dry bool) (code int, text string) {
+	t.Helper()
+	return m.sendBy(t, nil, token, headers, q, dry)
+}
+
+// sendBy makes a request by a client, or by that without a certificate. The body of a watch
+// that was allowed is not read.
+func (m *matrix) sendBy(t *testing.T, by *http.Client, token string, headers map[string]string, q *matrixRequest, dry bool) (code int, text string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
@@ -291,7 +323,7 @@ func (m *matrix) send(t *testing.T, token string, headers map[string]string, q *
 	for key, value := range headers {
 		request.Header.Set(key, value)
 	}
-	resp, err := m.http.Do(request)
+	resp, err := cmp.Or(by, m.http).Do(request)
 	if err != nil {
 		t.Fatalf("%s: %v", q, err)
 	}
@@ -389,6 +421,9 @@ func (m *matrix) createPolicy(t *testing.T) {
 	bind("", "ClusterRole", "impersonating", "User", "impersonator")
 	bind("", "ClusterRole", "system:node-bootstrapper", "Group", "system:bootstrappers")
 	bind("a", "Role", "robot", "ServiceAccount", "robot")
+	bind("b", "ClusterRole", "edit", "Group", "dev")
+	bind("a", "ClusterRole", "view", "Group", "ops")
+	bind("a", "ClusterRole", "admin", "User", "certified")
 	bind("", "ClusterRole", "constrained", "User", "constrained")
 	bind("a", "ClusterRole", "constrained-to-lists", "User", "constrained")
 	// What is aggregated follows in a moment.
