@@ -13,14 +13,14 @@ DATA_DIR ?= levelwire-data
 KUBECTL_VERSION ?= v1.37.2
 
 .DEFAULT_GOAL := help
-.PHONY: help build up hunt test test-long test-race test-peers test-benchmarks test-kubectl test-adapters test-differential record-differential test-suites test-upstream judge components bench bench-client bench-server bench-storm bench-tree bench-startup soak filtered ui test-clock hostile crowding neighbours nodes-day cluster relay-faults lint fmt ci clean
+.PHONY: help build up hunt test test-long test-race test-peers test-benchmarks test-kubectl test-adapters test-differential record-differential default-roles test-suites test-upstream judge components bench bench-client bench-server bench-storm bench-tree bench-startup soak filtered ui test-clock hostile crowding neighbours nodes-day cluster relay-faults lint fmt ci clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
 
 # Tests run with servers that check their invariants (server/internal/watchcache/invariant), also the
 # programs that they build. What is built to be used, and what is measured, has no checks.
-CHECKED := test test-long test-race test-peers test-benchmarks test-kubectl test-adapters test-differential record-differential test-upstream test-clock hunt soak filtered ui cluster relay-faults
+CHECKED := test test-long test-race test-peers test-benchmarks test-kubectl test-adapters test-differential record-differential default-roles test-upstream test-clock hunt soak filtered ui cluster relay-faults
 $(CHECKED): export GOFLAGS += -tags=invariants
 
 build: ## build bin/levelwire
@@ -114,6 +114,10 @@ record-differential: VERBS = create,update,status
 record-differential: REQUESTS = 20000
 record-differential: judge ## ask kube-apiserver what make test compares with its answers (tests/differential/testdata)
 	$(TEST) -count=1 -v -timeout=4h -run='^TestDifferential$$' ./tests/differential -differential.binaries=$(CURDIR)/bin -differential.recording=$(CURDIR)/bin/differential/recording.json.gz -differential.seed=$(SEED) -differential.requests=$(REQUESTS) -differential.verbs=$(VERBS) -differential.record=$(CURDIR)/tests/differential/testdata/recording.json.gz
+
+default-roles: ## list Kubernetes' default roles anew, from the module that judge builds (server/internal/rbac/defaults/testdata)
+	kubernetes="$$(cd tests/differential/judge && GOWORK=off $(GO) mod download k8s.io/kubernetes && GOWORK=off $(GO) list -m -f '{{.Dir}}' k8s.io/kubernetes)" && \
+	$(GO) test -count=1 -run='^Test(PublishedListing|DefaultsAreThoseOfKubernetes)$$' ./server/internal/rbac/defaults -kubernetes="$$kubernetes"
 
 SUITES       ?=
 SUITES_JUDGE ?= $(if $(and $(wildcard bin/kube-apiserver),$(wildcard bin/etcd)),bin)

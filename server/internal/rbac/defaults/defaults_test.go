@@ -1,15 +1,12 @@
 package defaults
 
 import (
-	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/registry/namespace"
@@ -18,16 +15,16 @@ import (
 	"github.com/levelwire/levelwire/storage/memory"
 )
 
-// TestDefaultsAreThoseOfKubernetes compares the tables with a listing of what
+// TestDefaultsAreThoseOfKubernetes compares the tables with the listing of what
 // Kubernetes 1.37 publishes: per role, resource by resource, and per binding, subject by
 // subject.
 func TestDefaultsAreThoseOfKubernetes(t *testing.T) {
-	file, err := os.ReadFile("testdata/kubernetes-v1.37.txt")
+	file, err := os.ReadFile(published)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := entries(strings.Split(strings.TrimSpace(string(file)), "\n"))
-	got := entries(listing())
+	got := entries(listing(own()))
 	for head, lines := range want {
 		if is, ok := got[head]; !ok {
 			t.Errorf("missing: %s", head)
@@ -40,92 +37,6 @@ func TestDefaultsAreThoseOfKubernetes(t *testing.T) {
 			t.Errorf("not in Kubernetes: %s", head)
 		}
 	}
-}
-
-// entries are the indented lines by the line before them.
-func entries(lines []string) map[string][]string {
-	all := map[string][]string{}
-	head := ""
-	for _, line := range lines {
-		if rest, ok := strings.CutPrefix(line, "\t"); ok {
-			all[head] = append(all[head], rest)
-			continue
-		}
-		head = line
-		all[head] = nil
-	}
-	return all
-}
-
-func listing() []string {
-	var lines []string
-	list := func(kind string, meta metav1.ObjectMeta, rules []rbacv1.PolicyRule, aggregation *rbacv1.AggregationRule) {
-		head := kind + " " + strings.TrimPrefix(meta.Namespace+"/"+meta.Name, "/")
-		for label := range meta.Labels {
-			if strings.Contains(label, "aggregate") {
-				head += " label " + label
-			}
-		}
-		if aggregation != nil {
-			for label := range aggregation.ClusterRoleSelectors[0].MatchLabels {
-				head += " selects " + label
-			}
-		}
-		lines = append(lines, head)
-		lines = append(lines, permissions(rules)...)
-	}
-	for _, r := range append(clusterRoles(), controllerRoles()...) {
-		list("ClusterRole", r.ObjectMeta, r.Rules, r.AggregationRule)
-	}
-	for _, r := range namespacedRoles() {
-		list("Role", r.ObjectMeta, r.Rules, nil)
-	}
-	bind := func(kind string, meta metav1.ObjectMeta, ref rbacv1.RoleRef, subjects []rbacv1.Subject) {
-		lines = append(lines, fmt.Sprintf("%s %s of %s %s", kind, strings.TrimPrefix(meta.Namespace+"/"+meta.Name, "/"), ref.Kind, ref.Name))
-		for _, s := range subjects {
-			lines = append(lines, "\t"+s.Kind+" "+strings.TrimPrefix(s.Namespace+"/"+s.Name, "/"))
-		}
-	}
-	for _, b := range append(clusterRoleBindings(), controllerBindings()...) {
-		bind("ClusterRoleBinding", b.ObjectMeta, b.RoleRef, b.Subjects)
-	}
-	for _, b := range roleBindings() {
-		bind("RoleBinding", b.ObjectMeta, b.RoleRef, b.Subjects)
-	}
-	return lines
-}
-
-// permissions lists the verbs of each resource and path.
-func permissions(rules []rbacv1.PolicyRule) []string {
-	verbs := map[string]map[string]bool{}
-	add := func(what, verb string) {
-		if verbs[what] == nil {
-			verbs[what] = map[string]bool{}
-		}
-		verbs[what][verb] = true
-	}
-	for _, rule := range rules {
-		for _, verb := range rule.Verbs {
-			for _, url := range rule.NonResourceURLs {
-				add(url, verb)
-			}
-			for _, group := range rule.APIGroups {
-				for _, name := range rule.Resources {
-					if len(rule.ResourceNames) == 0 {
-						add(name+"."+group, verb)
-					}
-					for _, object := range rule.ResourceNames {
-						add(name+"."+group+"["+object+"]", verb)
-					}
-				}
-			}
-		}
-	}
-	var lines []string
-	for _, what := range slices.Sorted(maps.Keys(verbs)) {
-		lines = append(lines, "\t"+what+": "+strings.Join(slices.Sorted(maps.Keys(verbs[what])), " "))
-	}
-	return lines
 }
 
 type fixture struct {
