@@ -99,8 +99,23 @@ func (w *pendingWrite) commitSmaller(ctx context.Context) (storage.Revision, err
 	return w.writeStore(ctx)
 }
 
-// writeStore makes the one request to the store.
-func (w *pendingWrite) writeStore(ctx context.Context) (storage.Revision, error) {
+// writeStore makes the one request to the store, and has the hook of the kind know of it.
+func (w *pendingWrite) writeStore(ctx context.Context) (revision storage.Revision, err error) {
+	hook := w.registry.set.storeHooks[w.registry.stored.StorePrefix]
+	if hook == nil || w.action == remove {
+		return w.askStore(ctx)
+	}
+	if answered := hook(ctx, w.namespace, w.name, w.stored); answered != nil {
+		outcome := Unknown // if the store panics
+		defer func() { answered(outcome) }()
+		revision, err = w.askStore(ctx)
+		outcome = outcomeOf(err)
+		return revision, err
+	}
+	return w.askStore(ctx)
+}
+
+func (w *pendingWrite) askStore(ctx context.Context) (storage.Revision, error) {
 	store, ttl, key := w.registry.set.config.Store, w.registry.stored.TTL, w.storeKey()
 	task := runqueue.FromContext(ctx)
 	task.Block()

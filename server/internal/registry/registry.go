@@ -84,6 +84,8 @@ type Set struct {
 	marks  sync.Map // StorePrefix of a kind -> *ownwrites.Marks
 	// contention is what lets writes of one object take turns once they overtake each other.
 	contention contention.Objects
+	// storeHooks are by the StorePrefix of their kinds.
+	storeHooks map[string]StoreHook
 }
 
 // NewSet returns a Set. It does no I/O.
@@ -108,6 +110,21 @@ func (s *Set) Admit(hooks ...Admission) {
 // Config.Admission.
 func (s *Set) Validate(hooks ...Admission) {
 	s.config.Validation = append(s.config.Validation, hooks...)
+}
+
+// StoreHook is called just before the store is asked to create or replace an object, by the
+// goroutine of the write. stored is the stored form of the object, which never changes. What the hook returns,
+// unless that is nil, is called when the store has answered.
+//
+// So what follows the events of a kind can have the writer do the work that an event makes.
+type StoreHook func(ctx context.Context, namespace, name string, stored []byte) (answered func(Outcome))
+
+// BeforeStore sets the hook of a kind. It must not be called beside writes.
+func (s *Set) BeforeStore(stored *resource.Resource, hook StoreHook) {
+	if s.storeHooks == nil {
+		s.storeHooks = map[string]StoreHook{}
+	}
+	s.storeHooks[stored.StorePrefix] = hook
 }
 
 // Resources returns the table of what is served.
