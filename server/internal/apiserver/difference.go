@@ -64,11 +64,11 @@ func (s *Server) resolveDifference(w http.ResponseWriter, r *http.Request, path 
 		return nil, close, err
 	}
 	if !request.Offers(q.Resource, request.VerbList) {
-		return nil, close, status.MethodNotSupported()
+		return nil, close, status.MethodNotSupported(q.Resource, request.VerbList)
 	}
 	q.Verb = verbDifference
 	if r.Method != http.MethodPost {
-		return nil, close, status.MethodNotSupported()
+		return nil, close, status.MethodNotSupported(q.Resource, r.Method)
 	}
 	return q, close, nil
 }

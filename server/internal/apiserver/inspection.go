@@ -69,7 +69,7 @@ func (s *Server) inspection(w http.ResponseWriter, r *http.Request, kind string,
 		return err
 	}
 	if verb := inspectionVerbs[kind]; !request.Offers(q.Resource, verb) {
-		return status.MethodNotSupported()
+		return status.MethodNotSupported(q.Resource, verb)
 	}
 	switch kind {
 	case debugapi.EventsPath:

@@ -37,7 +37,7 @@ func (s *Server) watchWindow(w http.ResponseWriter, r *http.Request, q *request.
 		return nil
 	}
 	if !request.Offers(q.Resource, request.VerbWatch) {
-		return status.MethodNotSupported()
+		return status.MethodNotSupported(q.Resource, request.VerbWatch)
 	}
 	form, err := encoding.Negotiate(r, encoding.WindowOffer.For(q.Resource))
 	if err != nil {

@@ -47,7 +47,7 @@ func writeDeleted(w http.ResponseWriter, r *http.Request, q *request.Info, resul
 // read-only.
 func (h *Handlers) deletion(w http.ResponseWriter, r *http.Request, q *request.Info) (reg registry.Registry, opts *metav1.DeleteOptions, err error) {
 	if h.config.Registry == nil {
-		return reg, nil, status.MethodNotSupported()
+		return reg, nil, status.MethodNotSupported(q.Resource, q.Verb)
 	}
 	if _, err := encoding.Negotiate(r, encoding.ObjectOffer); err != nil {
 		return reg, nil, err

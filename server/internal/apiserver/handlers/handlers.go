@@ -77,7 +77,7 @@ func (h *Handlers) For(q *request.Info) Handler {
 	case request.VerbDeleteCollection:
 		return h.deleteCollection
 	}
-	return refuse(status.MethodNotSupported())
+	return refuse(status.MethodNotSupported(q.Resource, q.Verb))
 }
 
 // isRead reports whether a request writes nothing.
@@ -109,7 +109,7 @@ func (h *Handlers) subresourceHandler(q *request.Info) Handler {
 	case q.Verb == request.VerbPatch:
 		return h.patchSubresource
 	}
-	return refuse(status.MethodNotSupported())
+	return refuse(status.MethodNotSupported(q.Resource, q.Verb))
 }
 
 func refuse(err error) Handler {

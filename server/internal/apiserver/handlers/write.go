@@ -68,7 +68,7 @@ func (h *Handlers) newReplacer(w http.ResponseWriter, r *http.Request, q *reques
 // newWriter begins with what every write checks first. A server without a registry is read-only.
 func (h *Handlers) newWriter(w http.ResponseWriter, r *http.Request, q *request.Info) (*writer, error) {
 	if h.config.Registry == nil {
-		return nil, status.MethodNotSupported()
+		return nil, status.MethodNotSupported(q.Resource, q.Verb)
 	}
 	// An answer that the client cannot read must be refused before anything
 	// is written.

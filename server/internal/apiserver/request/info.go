@@ -52,17 +52,17 @@ func Resolve(r *http.Request, t Path, lookup func(group, version, plural string)
 		Subresource: t.Subresource, Rest: t.Rest, Query: query,
 	}
 	if q.Verb = VerbOf(r.Method, t, query); q.Verb == "" {
-		return nil, status.MethodNotSupported()
+		return nil, status.MethodNotSupported(res, r.Method)
 	}
 	collective := q.Verb == VerbCreate || q.Verb == VerbDeleteCollection
 	if collective && q.Subresource == "" && res.Namespaced && !t.Namespaced {
 		if res.Stored().Mixed { // kube-apiserver has no such path for custom resources
 			return nil, status.NoSuchPath()
 		}
-		return nil, status.MethodNotSupported()
+		return nil, status.MethodNotSupported(res, q.Verb)
 	}
 	if q.Subresource == "" && !Offers(res, q.Verb) {
-		return nil, status.MethodNotSupported()
+		return nil, status.MethodNotSupported(res, q.Verb)
 	}
 	return q, nil
 }

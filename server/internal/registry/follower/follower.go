@@ -15,6 +15,7 @@ import (
 	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/registry/ownwrites"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
+	"github.com/levelwire/levelwire/storage"
 )
 
 // Kind is a kind whose objects are followed. Its functions are called by one goroutine at
@@ -70,7 +71,7 @@ func (f *Follower) Run(ctx context.Context) {
 	}
 	for ctx.Err() == nil {
 		var again <-chan time.Time
-		if err := f.CatchUp(ctx); err != nil && ctx.Err() == nil {
+		if err := f.readOn(ctx); err != nil && ctx.Err() == nil {
 			f.log.Warn("changes that decisions are made by cannot be read", "error", err)
 			again = time.After(retryAfter)
 		}
@@ -110,22 +111,38 @@ func (f *Follower) CatchUp(ctx context.Context) error {
 	if !behind {
 		return nil
 	}
+	return f.update(ctx, false)
+}
+
+// readOn is CatchUp for Run: it reads whatever the states of the caches say, since a decision may have read a change
+// before the state shows it. Run is woken again until nothing was left to read, and then by what comes.
+func (f *Follower) readOn(ctx context.Context) error {
+	for _, s := range f.sources {
+		if !s.cache.IsReady() {
+			return auth.ErrNotReady
+		}
+	}
+	return f.update(ctx, true)
+}
+
+// update applies the changes that led to the states of the caches, or only to those that differ from what was applied.
+func (f *Follower) update(ctx context.Context, all bool) error {
 	f.updating.Lock()
 	defer f.updating.Unlock()
 	for _, s := range f.sources {
 		// The order matters: what led to a state is in the log before the state.
 		revision := int64(s.cache.StateRevision())
-		if s.applied.Load() == revision {
+		if !all && s.applied.Load() == revision {
 			continue
 		}
-		err := f.read(ctx, s)
+		err := f.read(ctx, s, storage.Revision(revision))
 		if errors.Is(err, watchcache.ErrExpired) {
 			// The cache was filled anew, or the events left its log.
 			if s.watcher != nil {
 				s.watcher.Close()
 				s.watcher = nil
 			}
-			err = f.read(ctx, s)
+			err = f.read(ctx, s, storage.Revision(revision))
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.kind.Registry.Resource().Plural, err)
@@ -138,7 +155,9 @@ func (f *Follower) CatchUp(ctx context.Context) error {
 // eventBatch is how many events are applied at a time while decisions wait.
 const eventBatch = 64
 
-func (f *Follower) read(ctx context.Context, s *source) error {
+// read applies at least all changes up to a revision, and not all that come while they are applied: if these took
+// as long as the next ones to come, it would not end, and all decisions wait for it.
+func (f *Follower) read(ctx context.Context, s *source, through storage.Revision) error {
 	if s.watcher == nil {
 		snapshot := s.cache.Current()
 		watcher, err := s.cache.Watch(watchcache.WatchOptions{After: snapshot.Revision(), Waker: f})
@@ -148,12 +167,23 @@ func (f *Follower) read(ctx context.Context, s *source) error {
 		s.kind.Replace(ctx, snapshot)
 		s.watcher = watcher
 	}
-	var events [eventBatch]watchcache.Event
+	var room [eventBatch]watchcache.Event
+	events := room[:]
 	for {
-		n, err := s.watcher.Read(events[:])
+		n, err := s.watcher.Read(events)
 		if err != nil || n == 0 {
 			return err
 		}
 		s.kind.Apply(ctx, events[:n])
+		if s.watcher.InCoalescedHistory() {
+			continue // which is not in the order of revisions
+		}
+		switch last := events[n-1].Revision; {
+		case last > through:
+			f.Wake() // the watcher does that only for what comes after everything was read
+			return nil
+		case last == through:
+			events = room[:1] // there may be more of that revision; most often this is later
+		}
 	}
 }
