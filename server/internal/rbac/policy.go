@@ -30,7 +30,7 @@ type role struct {
 	rules    []rbacv1.PolicyRule
 	compiled func() *ruleSet // nil: the role does not exist
 	bindings int
-	scopes   map[*scope]struct{} // where some subject has the role
+	scopes   []*scope // where some subject has the role; see boundRole.at
 }
 
 // err is why a role that does not exist gives nothing.
@@ -46,14 +46,23 @@ func (r *role) err() error {
 type binding struct {
 	key      objectKey
 	role     *role
-	subjects []rbacv1.Subject         // distinct
-	reasons  []atomic.Pointer[string] // of each subject; nil until it is needed
+	subjects []rbacv1.Subject // distinct
+	granted  []granted        // to each of the subjects
 }
 
-// grants are the roles of one user or group.
+// granted is what a binding gives to one of its subjects.
+type granted struct {
+	grants *grants                // where it is
+	reason atomic.Pointer[string] // nil until it is needed
+}
+
+// grants are the roles of one user or group: everywhere, in one namespace, which is all that most subjects of
+// large bindings have, and in others.
 type grants struct {
-	cluster    scope
-	namespaces map[string]*scope
+	cluster   scope
+	namespace string
+	one       *scope
+	others    map[string]*scope
 }
 
 func newPolicy() *policy {
@@ -67,7 +76,7 @@ func (p *policy) role(key objectKey) *role {
 	r := p.roles[key]
 	if r == nil {
 		key = objectKey{strings.Clone(key.namespace), strings.Clone(key.name)} // which may share an object's JSON
-		r = &role{key: key, scopes: map[*scope]struct{}{}}
+		r = &role{key: key}
 		p.roles[key] = r
 		p.missing++
 	}
@@ -76,12 +85,22 @@ func (p *policy) role(key objectKey) *role {
 
 // setRole adds a role or replaces its rules, which must not be modified afterwards.
 func (p *policy) setRole(key objectKey, rules []rbacv1.PolicyRule) {
+	p.setCompiled(key, rules, compiledOnce(rules))
+}
+
+// compiledOnce returns a function that compiles rules when it is first called: most of the default
+// roles never are asked.
+func compiledOnce(rules []rbacv1.PolicyRule) func() *ruleSet {
+	return sync.OnceValue(func() *ruleSet { return compile(rules) })
+}
+
+// setCompiled is setRole for rules of which compiled returns the compiled form.
+func (p *policy) setCompiled(key objectKey, rules []rbacv1.PolicyRule, compiled func() *ruleSet) {
 	r := p.role(key)
 	if r.compiled == nil {
 		p.missing--
 	}
-	// Compiled when it is asked first: most of the default roles never are.
-	r.rules, r.compiled = rules, sync.OnceValue(func() *ruleSet { return compile(rules) })
+	r.rules, r.compiled = rules, compiled
 	r.changed()
 }
 
@@ -97,7 +116,7 @@ func (p *policy) removeRole(key objectKey) {
 }
 
 func (r *role) changed() {
-	for s := range r.scopes {
+	for _, s := range r.scopes {
 		s.changed()
 	}
 }
@@ -129,12 +148,13 @@ func (p *policy) bind(key, roleKey objectKey, subjects []rbacv1.Subject) {
 	p.bindDistinct(key, roleKey, distinct(subjects, key.namespace))
 }
 
-// bindDistinct is bind for subjects that are distinct.
+// bindDistinct is bind for subjects that are distinct. Those that keep their role cost little: it is
+// given to them again before it is taken away.
 func (p *policy) bindDistinct(key, roleKey objectKey, subjects []rbacv1.Subject) {
-	p.removeBinding(key)
+	before := p.bindings[key]
 	r := p.role(roleKey)
 	r.bindings++
-	b := &binding{key: key, role: r, subjects: subjects, reasons: make([]atomic.Pointer[string], len(subjects))}
+	b := &binding{key: key, role: r, subjects: subjects, granted: make([]granted, len(subjects))}
 	p.bindings[key] = b
 	for i := range subjects {
 		s, _ := subjectOf(&subjects[i], key.namespace)
@@ -144,7 +164,11 @@ func (p *policy) bindDistinct(key, roleKey objectKey, subjects []rbacv1.Subject)
 			g = new(grants)
 			of[s.name] = g
 		}
+		b.granted[i].grants = g
 		g.in(key.namespace).add(r, grant{b, i})
+	}
+	if before != nil {
+		p.revoke(before)
 	}
 }
 
@@ -197,11 +221,15 @@ func (p *policy) removeBinding(key objectKey) {
 		return
 	}
 	delete(p.bindings, key)
+	p.revoke(b)
+}
+
+// revoke takes away what a binding gives.
+func (p *policy) revoke(b *binding) {
 	for i := range b.subjects {
-		s, _ := subjectOf(&b.subjects[i], key.namespace)
-		of := p.grantsOf(s)
-		if of[s.name] != nil && of[s.name].remove(b) {
-			delete(of, s.name)
+		if b.granted[i].grants.remove(b) {
+			s, _ := subjectOf(&b.subjects[i], b.key.namespace)
+			delete(p.grantsOf(s), s.name)
 		}
 	}
 	b.role.bindings--
@@ -216,18 +244,32 @@ func (p *policy) grantsOf(s subject) map[string]*grants {
 	return p.users
 }
 
+// at returns the scope of a namespace, or nil if the subject has no role in it.
+func (g *grants) at(namespace string) *scope {
+	if g.one != nil && g.namespace == namespace {
+		return g.one
+	}
+	return g.others[namespace]
+}
+
+// in is at for a role that is to be given, also everywhere.
 func (g *grants) in(namespace string) *scope {
 	if namespace == "" {
 		return &g.cluster
 	}
-	s := g.namespaces[namespace]
-	if s == nil {
-		if g.namespaces == nil {
-			g.namespaces = map[string]*scope{}
-		}
-		s = new(scope)
-		g.namespaces[namespace] = s
+	s := g.at(namespace)
+	if s != nil {
+		return s
 	}
+	s = new(scope)
+	switch {
+	case g.one == nil:
+		g.namespace, g.one = namespace, s
+		return s
+	case g.others == nil:
+		g.others = map[string]*scope{}
+	}
+	g.others[namespace] = s
 	return s
 }
 
@@ -236,10 +278,26 @@ func (g *grants) remove(b *binding) (empty bool) {
 	namespace := b.key.namespace
 	if namespace == "" {
 		g.cluster.remove(b.role, b)
-	} else if s := g.namespaces[namespace]; s != nil && s.remove(b.role, b) {
-		delete(g.namespaces, namespace)
+	} else if s := g.at(namespace); s != nil && s.remove(b.role, b) {
+		if s == g.one {
+			g.namespace, g.one = "", nil
+		} else {
+			delete(g.others, namespace)
+		}
 	}
-	return len(g.cluster.roles) == 0 && len(g.namespaces) == 0
+	return len(g.cluster.roles) == 0 && g.one == nil && len(g.others) == 0
+}
+
+// namespaces yields the namespaces in which the subject has roles.
+func (g *grants) namespaces(yield func(string, *scope) bool) {
+	if g.one != nil && !yield(g.namespace, g.one) {
+		return
+	}
+	for namespace, s := range g.others {
+		if !yield(namespace, s) {
+			return
+		}
+	}
 }
 
 // someGroups is how many of a user's groups can have roles before the list of them
@@ -272,7 +330,7 @@ func (p *policy) decide(a *auth.Attributes) (by grant, allowed bool, errs []erro
 	}
 	if a.Namespace != "" {
 		for _, g := range all {
-			s := g.namespaces[a.Namespace]
+			s := g.at(a.Namespace)
 			if s == nil {
 				continue
 			}
@@ -318,7 +376,7 @@ func visit(all []*grants, namespace string, f func(*boundRole)) {
 		return
 	}
 	for _, g := range all {
-		if s := g.namespaces[namespace]; s != nil {
+		if s := g.at(namespace); s != nil {
 			for i := range s.roles {
 				f(&s.roles[i])
 			}
@@ -328,7 +386,7 @@ func visit(all []*grants, namespace string, f func(*boundRole)) {
 
 // reason says why the grant allows a request.
 func (g grant) reason() string {
-	cached := &g.binding.reasons[g.subject]
+	cached := &g.binding.granted[g.subject].reason
 	if reason := cached.Load(); reason != nil {
 		return *reason
 	}

@@ -32,6 +32,7 @@ type scope struct {
 // boundRole is a role that a subject has, with the bindings that give it.
 type boundRole struct {
 	role *role
+	at   int // in role.scopes
 	by   []grant
 }
 
@@ -103,7 +104,8 @@ func (s *scope) add(r *role, g grant) {
 		s.roles[i].by = append(s.roles[i].by, g)
 		return
 	}
-	s.roles = append(s.roles, boundRole{r, []grant{g}})
+	s.roles = append(s.roles, boundRole{r, len(r.scopes), []grant{g}})
+	r.scopes = append(r.scopes, s)
 	switch {
 	case s.positions != nil:
 		s.positions[r] = len(s.roles) - 1
@@ -113,7 +115,6 @@ func (s *scope) add(r *role, g grant) {
 			s.positions[s.roles[i].role] = i
 		}
 	}
-	r.scopes[s] = struct{}{}
 	s.changed()
 }
 
@@ -128,6 +129,7 @@ func (s *scope) remove(r *role, b *binding) (empty bool) {
 	if len(by) > 0 {
 		return false
 	}
+	r.leave(s.roles[i].at)
 	last := len(s.roles) - 1
 	s.roles[i] = s.roles[last]
 	s.roles[last] = boundRole{}
@@ -138,7 +140,17 @@ func (s *scope) remove(r *role, b *binding) (empty bool) {
 			s.positions[s.roles[i].role] = i
 		}
 	}
-	delete(r.scopes, s)
 	s.changed()
 	return last == 0
+}
+
+// leave removes one of the role's scopes. The last one takes its place.
+func (r *role) leave(at int) {
+	last := len(r.scopes) - 1
+	if at < last {
+		moved := r.scopes[last]
+		r.scopes[at], moved.roles[moved.position(r)].at = moved, at
+	}
+	r.scopes[last] = nil
+	r.scopes = r.scopes[:last]
 }

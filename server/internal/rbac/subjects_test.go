@@ -25,7 +25,7 @@ func TestRepeatedSubjects(t *testing.T) {
 	p.bind(a, role, subjects)
 	grants := func() (n []int) {
 		for _, of := range []*grants{p.users["jane"], p.groups["dev"], p.users[auth.ServiceAccountName("one", "a")]} {
-			n = append(n, len(of.namespaces["one"].roles[0].by))
+			n = append(n, len(of.at("one").roles[0].by))
 		}
 		return n
 	}
@@ -61,7 +61,7 @@ func TestManyMergedRules(t *testing.T) {
 			t.Fatal("a rule of the last role does not count")
 		}
 	}
-	if p.users["jane"].namespaces["one"].merged.Load() != nil {
+	if p.users["jane"].at("one").merged.Load() != nil {
 		t.Errorf("%d rules were compiled together", 2*maxMergedRules)
 	}
 }

@@ -72,7 +72,7 @@ func (x *viewIndex) holdersOf(r *role) map[*View]struct{} {
 	if r == nil {
 		return holders
 	}
-	for scope := range r.scopes {
+	for _, scope := range r.scopes {
 		by := scope.roles[scope.position(r)].by[0]
 		s, _ := subjectOf(&by.binding.subjects[by.subject], by.binding.key.namespace)
 		for v := range x.bySubject[s] {
