@@ -196,9 +196,7 @@ func (s *Server) newAuthorization(writes *writePath) (*authorization, error) {
 		return nil, err
 	}
 	if s.config.FilteredLists {
-		if a.visible, err = rbac.NewHistory(writes.set, s.config.Logger); err != nil {
-			return nil, err
-		}
+		a.visible = index.NewHistory()
 	}
 	if !s.config.hasMode(alwaysAllow) {
 		a.preventEscalation = index.PreventEscalation(a.authorizer)

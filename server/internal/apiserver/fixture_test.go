@@ -113,14 +113,15 @@ func newCluster(t testing.TB, change ...func(*setup)) *cluster {
 	set, err := registry.NewSet(registry.Config{Store: store, Resources: c.table, Cache: build.config.Cache})
 	must(t, err)
 	build.config.Registry = set
-	if build.rbac {
+	if build.rbac || build.visible {
 		c.rbac, err = rbac.NewIndex(set, slog.New(slog.DiscardHandler))
 		must(t, err)
+	}
+	if build.rbac {
 		build.config.Authorizer = c.rbac
 	}
 	if build.visible {
-		c.visible, err = rbac.NewHistory(set, slog.New(slog.DiscardHandler))
-		must(t, err)
+		c.visible = c.rbac.NewHistory()
 		build.config.Visible = c.visible
 	}
 	if build.seats > 0 {

@@ -3,6 +3,7 @@ package rbac
 import (
 	"context"
 	"fmt"
+	"strings"
 	"unsafe"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -16,6 +17,7 @@ import (
 // definition is what a role or a binding says. It is immutable.
 type definition struct {
 	rules    []rbacv1.PolicyRule // of a role
+	compiled func() *ruleSet     // of a role: the rules, compiled when they are first asked
 	role     objectKey           // of a binding
 	subjects []rbacv1.Subject    // of a binding; distinct
 }
@@ -71,19 +73,77 @@ func define(ctx context.Context, r registry.Registry, o *watchcache.Object) (d d
 	if err != nil {
 		return d, err
 	}
+	return says(object, o.Attributes.Namespace)
+}
+
+// says returns what a role or a binding says. It shares memory with the object.
+func says(object resource.Object, namespace string) (d definition, err error) {
 	switch v := object.(type) {
 	case *rbacv1.ClusterRole:
-		d.rules = v.Rules
+		d.rules, d.compiled = v.Rules, compiledOnce(v.Rules)
 	case *rbacv1.Role:
-		d.rules = v.Rules
+		d.rules, d.compiled = v.Rules, compiledOnce(v.Rules)
 	case *rbacv1.ClusterRoleBinding:
 		d.role, d.subjects = roleOf(v.RoleRef, ""), distinct(v.Subjects, "")
 	case *rbacv1.RoleBinding:
-		d.role, d.subjects = roleOf(v.RoleRef, o.Attributes.Namespace), distinct(v.Subjects, o.Attributes.Namespace)
+		d.role, d.subjects = roleOf(v.RoleRef, namespace), distinct(v.Subjects, namespace)
 	default:
 		return d, fmt.Errorf("%T is neither a role nor a binding", object)
 	}
 	return d, nil
+}
+
+// uncompiled returns the definition without compiled rules, which can take a thousand times as much memory as the
+// rules: a history of them would have to be short.
+func (d *definition) uncompiled() *definition {
+	if d == nil || d.compiled == nil {
+		return d
+	}
+	return &definition{rules: d.rules}
+}
+
+// combinations returns how many keys the rules are compiled to.
+func (d *definition) combinations() (n float64) {
+	for i := range d.rules {
+		n += combinations(&d.rules[i])
+	}
+	return min(n, maxCombinations)
+}
+
+// maxInterned is how many strings of a definition are looked for in it, so that they take memory once.
+const maxInterned = 1000
+
+// detach gives the definition, which nothing else has yet, strings of its own: those of an object are parts of its
+// JSON, which would stay as long as one of them.
+func (d *definition) detach() {
+	known := map[string]string{}
+	own := func(s *string) {
+		if interned, ok := known[*s]; ok {
+			*s = interned
+			return
+		}
+		*s = strings.Clone(*s)
+		if len(known) < maxInterned {
+			known[*s] = *s
+		}
+	}
+	own(&d.role.namespace)
+	own(&d.role.name)
+	for i := range d.subjects {
+		s := &d.subjects[i]
+		own(&s.Kind)
+		own(&s.APIGroup)
+		own(&s.Name)
+		own(&s.Namespace)
+	}
+	for i := range d.rules {
+		r := &d.rules[i]
+		for _, list := range [...][]string{r.Verbs, r.APIGroups, r.Resources, r.ResourceNames, r.NonResourceURLs} {
+			for i := range list {
+				own(&list[i])
+			}
+		}
+	}
 }
 
 // find returns what a role or a binding says now; nil if it does not exist.
@@ -95,7 +155,7 @@ func (p *policy) find(binding bool, key objectKey) *definition {
 		return nil
 	}
 	if r := p.roles[key]; r != nil && r.compiled != nil {
-		return &definition{rules: r.rules}
+		return &definition{rules: r.rules, compiled: r.compiled}
 	}
 	return nil
 }
@@ -109,7 +169,9 @@ func (p *policy) set(binding bool, key objectKey, d *definition) {
 		p.bindDistinct(key, d.role, d.subjects)
 	case d == nil:
 		p.removeRole(key)
-	default:
+	case d.compiled == nil:
 		p.setRole(key, d.rules)
+	default:
+		p.setCompiled(key, d.rules, d.compiled)
 	}
 }

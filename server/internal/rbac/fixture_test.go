@@ -17,6 +17,7 @@ import (
 	"github.com/levelwire/levelwire/server/internal/resource/builtin"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
 	"github.com/levelwire/levelwire/server/internal/watchcache/feed"
+	"github.com/levelwire/levelwire/storage"
 	"github.com/levelwire/levelwire/storage/memory"
 )
 
@@ -27,16 +28,23 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type fixture struct {
 	testing.TB
 	set    *registry.Set
+	store  storage.Store
 	caches map[*resource.Resource]*watchcache.Cache
 	feed   *feed.Feed
 }
 
 func newFixture(t testing.TB) *fixture {
 	t.Helper()
+	return newFixtureWith(t, func(s storage.Store) storage.Store { return s })
+}
+
+// newFixtureWith is newFixture with another store for the writes.
+func newFixtureWith(t testing.TB, writes func(storage.Store) storage.Store) *fixture {
+	t.Helper()
 	store, err := memory.Open(memory.Options{})
 	must(t, err)
 	t.Cleanup(func() { must(t, store.Close()) })
-	f := &fixture{TB: t, caches: map[*resource.Resource]*watchcache.Cache{}}
+	f := &fixture{TB: t, store: store, caches: map[*resource.Resource]*watchcache.Cache{}}
 	table := builtin.Table()
 	var list []*watchcache.Cache
 	for _, res := range table.All() {
@@ -46,7 +54,7 @@ func newFixture(t testing.TB) *fixture {
 		}
 	}
 	f.set, err = registry.NewSet(registry.Config{
-		Store: store, Resources: table,
+		Store: writes(store), Resources: table,
 		Cache: func(stored *resource.Resource) *watchcache.Cache { return f.caches[stored] },
 	})
 	must(t, err)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math"
 	"slices"
@@ -12,8 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/levelwire/levelwire/server/internal/auth"
 	"github.com/levelwire/levelwire/server/internal/registry"
@@ -29,10 +26,11 @@ import (
 // It has applied a revision (Reached) when all four caches have: no role or binding can
 // change at that revision or before it any more.
 type History struct {
-	sources []*historySource
-	log     *slog.Logger
-	wake    chan struct{} // of length 1; receives when Run has to look
-	opened  atomic.Bool
+	sources  []*historySource
+	prepared *preparer // locked after mu
+	log      *slog.Logger
+	wake     chan struct{} // of length 1; receives when Run has to look
+	opened   atomic.Bool
 
 	// reached is stored while mu is held, but for raise: where nothing has changed, a read of
 	// the history takes no lock. It is a pointer so that a raise which began before the
@@ -82,22 +80,17 @@ const (
 // errLost reports that the changes of a cache cannot be had one by one any more.
 var errLost = errors.New("the history of roles or bindings is interrupted")
 
-// NewHistory returns a History of the kinds of a Set. log receives what operators should
-// see.
-func NewHistory(set *registry.Set, log *slog.Logger) (*History, error) {
+// NewHistory returns a History of the same kinds, which shares what their writes prepare for the Index.
+func (x *Index) NewHistory() *History {
 	h := &History{
-		log: log, wake: make(chan struct{}, 1), maxBytes: maxChangeBytes,
+		log: x.log, prepared: x.prepared, wake: make(chan struct{}, 1), maxBytes: maxChangeBytes,
 		views: newViewIndex(), shared: map[string]*View{}, waiting: map[watchcache.Waker]storage.Revision{},
 	}
 	h.reached.Store(new(storage.Revision))
-	for i, plural := range [...]string{"clusterroles", "roles", "clusterrolebindings", "rolebindings"} {
-		r, ok := set.Lookup(rbacv1.GroupName, "v1", plural)
-		if !ok || r.Cache() == nil {
-			return nil, fmt.Errorf("rbac: %s are not served", plural)
-		}
-		h.sources = append(h.sources, &historySource{registry: r, cache: r.Cache(), binding: i >= 2})
+	for _, s := range x.sources {
+		h.sources = append(h.sources, &historySource{registry: s.registry, cache: s.registry.Cache(), binding: s.binding})
 	}
-	return h, nil
+	return h
 }
 
 // Run applies changes as they come, and wakes what waits for them, until ctx ends.
@@ -275,7 +268,10 @@ func (h *History) open(ctx context.Context) error {
 		return err
 	}
 	_, err := h.advance(ctx)
-	h.opened.Store(err == nil)
+	if err == nil {
+		h.prepared.follow(historyReader)
+		h.opened.Store(true)
+	}
 	return err
 }
 
@@ -322,8 +318,8 @@ func (h *History) restart(ctx context.Context) error {
 			return err
 		}
 		for o := range snapshot.Range("", "") {
-			if d, err := define(ctx, s.registry, o); err == nil { // what cannot be read allows nothing
-				p.set(s.binding, cloneKey(keyOfObject(o)), &d)
+			if d, err := h.prepared.define(ctx, historyReader, s.registry, o); err == nil { // what cannot be read allows nothing
+				p.set(s.binding, cloneKey(keyOfObject(o)), d)
 			}
 		}
 	}
@@ -455,13 +451,15 @@ func (h *History) applySource(ctx context.Context, s *historySource, revision st
 		s.pending[0] = watchcache.Event{}
 		s.pending = s.pending[1:]
 		c := change{revision: revision, binding: s.binding, key: cloneKey(keyOfObject(event.Object))}
-		c.before = h.policy.find(c.binding, c.key)
+		c.before = h.policy.find(c.binding, c.key).uncompiled()
+		var after *definition
 		if event.Type != watchcache.Deleted {
-			if d, err := define(ctx, s.registry, event.Object); err == nil { // the Index has reported it otherwise
-				c.after = &d
+			if d, err := h.prepared.define(ctx, historyReader, s.registry, event.Object); err == nil { // the Index has reported it otherwise
+				after = d
 			}
 		}
-		h.policy.set(c.binding, c.key, c.after)
+		h.policy.set(c.binding, c.key, after)
+		c.after = after.uncompiled()
 		h.changes = append(h.changes, c)
 		h.bytes += c.bytes()
 	}

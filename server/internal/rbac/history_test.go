@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -23,9 +22,7 @@ func (f *fixture) history() *History {
 	f.Helper()
 	f.create("clusterroles", clusterRole("lister", rule("list", "", "pods")))
 	f.start()
-	h, err := NewHistory(f.set, slog.New(slog.DiscardHandler))
-	must(f, err)
-	return h
+	return f.index().NewHistory()
 }
 
 // bind lets users list the pods of a namespace, and returns the revision of that.

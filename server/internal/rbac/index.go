@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,6 +34,7 @@ const readyWait = 10 * time.Second
 type Index struct {
 	sources  []*source
 	follower *follower.Follower // of the sources; holds its lock when it calls them, before mu
+	prepared *preparer          // by this server's writes; locked after mu
 	opened   atomic.Bool        // the caches have been applied
 	log      *slog.Logger
 	changes  auth.Changes
@@ -45,9 +46,7 @@ type Index struct {
 // source is one of the four kinds.
 type source struct {
 	registry registry.Registry
-	// set and remove change the policy. set fails if the object cannot be decoded.
-	set    func(context.Context, *policy, registry.Registry, *watchcache.Object) error
-	remove func(*policy, objectKey)
+	binding  bool
 
 	keys map[objectKey]struct{} // only the Follower's calls use it
 }
@@ -55,21 +54,18 @@ type source struct {
 // NewIndex returns an Index of the kinds of a Set. It reads nothing yet. log receives
 // what operators should see.
 func NewIndex(set *registry.Set, log *slog.Logger) (*Index, error) {
-	x := &Index{policy: newPolicy(), log: log}
+	x := &Index{policy: newPolicy(), prepared: newPreparer(), log: log}
 	var kinds []follower.Kind
-	for _, s := range []*source{
-		{set: setClusterRole, remove: (*policy).removeRole},
-		{set: setRole, remove: (*policy).removeRole},
-		{set: setClusterRoleBinding, remove: (*policy).removeBinding},
-		{set: setRoleBinding, remove: (*policy).removeBinding},
-	} {
-		plural := [...]string{"clusterroles", "roles", "clusterrolebindings", "rolebindings"}[len(x.sources)]
+	for i, plural := range [...]string{"clusterroles", "roles", "clusterrolebindings", "rolebindings"} {
 		r, ok := set.Lookup(rbacv1.GroupName, "v1", plural)
 		if !ok || r.Cache() == nil {
 			return nil, fmt.Errorf("rbac: %s are not served", plural)
 		}
-		s.registry, s.keys = r, map[objectKey]struct{}{}
+		s := &source{registry: r, binding: i >= 2, keys: map[objectKey]struct{}{}}
 		x.sources = append(x.sources, s)
+		set.BeforeStore(r.Resource(), func(ctx context.Context, namespace, name string, stored []byte) func(registry.Outcome) {
+			return x.prepared.prepare(ctx, s, objectKey{namespace, name}, stored)
+		})
 		kinds = append(kinds, follower.Kind{
 			Registry: r,
 			Replace:  func(ctx context.Context, objects watchcache.Snapshot) { x.replace(ctx, s, objects) },
@@ -99,7 +95,10 @@ func (x *Index) catchUp(ctx context.Context) error {
 	if err := x.follower.CatchUp(ctx); err != nil {
 		return fmt.Errorf("RBAC: %w", err)
 	}
-	x.opened.Store(true)
+	if !x.opened.Load() {
+		x.prepared.follow(indexReader)
+		x.opened.Store(true)
+	}
 	return nil
 }
 
@@ -123,32 +122,41 @@ func (x *Index) replace(ctx context.Context, s *source, objects watchcache.Snaps
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for key := range gone {
-		s.remove(x.policy, key)
+		x.policy.set(s.binding, key, nil)
 	}
 }
 
-// apply changes the policy. Objects are decoded under the lock: a batch of
-// them takes less than a millisecond.
+// apply changes the policy. Objects that were not prepared are decoded while decisions wait: a batch
+// of usual ones takes less than a millisecond.
 func (x *Index) apply(ctx context.Context, s *source, events []watchcache.Event) {
 	defer x.changes.Notify() // after Unlock
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for _, event := range events {
-		key := keyOfObject(event.Object)
+	for i, event := range events {
+		if supersededBy(event.Object, events[i+1:]) {
+			x.prepared.take(indexReader, s.registry.Resource(), event.Object)
+			continue // no decision can see it
+		}
+		key := cloneKey(keyOfObject(event.Object)) // which others may keep for longer than the object
 		if event.Type == watchcache.Deleted {
 			delete(s.keys, key)
-			s.remove(x.policy, key)
+			x.policy.set(s.binding, key, nil)
 			continue
 		}
-		if _, known := s.keys[key]; !known {
-			s.keys[objectKey{strings.Clone(key.namespace), strings.Clone(key.name)}] = struct{}{}
-		}
-		if err := s.set(ctx, x.policy, s.registry, event.Object); err != nil {
+		s.keys[key] = struct{}{}
+		d, err := x.prepared.define(ctx, indexReader, s.registry, event.Object)
+		if err != nil {
 			// What cannot be read allows nothing.
 			x.log.Error("a role or binding cannot be read and allows nothing", "resource", s.registry.Resource().Plural, "object", event.Object.Key, "error", err)
-			s.remove(x.policy, key)
+			d = nil
 		}
+		x.policy.set(s.binding, key, d)
 	}
+}
+
+// supersededBy reports whether one of the events is about the same object.
+func supersededBy(o *watchcache.Object, events []watchcache.Event) bool {
+	return slices.ContainsFunc(events, func(e watchcache.Event) bool { return e.Object.Key == o.Key })
 }
 
 func keyOfObject(o *watchcache.Object) objectKey {

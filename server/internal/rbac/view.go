@@ -367,7 +367,7 @@ func (v *View) apply(revision storage.Revision, changes []change, role func(obje
 		switch c := &changes[i]; {
 		case !c.binding && v.policy.roles[c.key] == nil:
 		case !c.binding:
-			v.policy.set(false, c.key, c.after)
+			v.policy.set(false, c.key, role(c.key)) // c.after, which may be compiled already
 			touched = true
 		case c.after != nil:
 			v.bind(c.key, c.after, role)
