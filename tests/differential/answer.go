@@ -16,6 +16,10 @@ type answer struct {
 	Body     map[string]any `json:"body,omitempty"`  // a Status, if the request is refused
 	Text     string         `json:"text,omitempty"`  // a body that is no JSON object
 	After    *answer        `json:"after,omitempty"` // of a delete that is no dry run: what a read finds then
+
+	Headers map[string]string `json:"headers,omitempty"` // those of comparedHeaders; of steps only
+	Step    string            `json:"step,omitempty"`    // its name
+	Steps   []*answer         `json:"steps,omitempty"`   // of a sequence
 }
 
 func (a *answer) accepted() bool { return a.Code < 300 }

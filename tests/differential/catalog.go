@@ -10,11 +10,12 @@ import (
 // kind is a kind at one version, as the judge serves it.
 type kind struct {
 	groupVersionKind
-	plural     string
-	namespaced bool
-	verbs      []string
-	hasStatus  bool // a subresource of it
-	schema     *schema
+	plural       string
+	namespaced   bool
+	verbs        []string
+	hasStatus    bool // a subresource of it
+	subresources []subresource
+	schema       *schema
 }
 
 func (k *kind) apiVersion() string {
@@ -26,6 +27,12 @@ func (k *kind) apiVersion() string {
 
 // String is the kind as it stands in the names of requests: apps/v1 Deployment.
 func (k *kind) String() string { return k.apiVersion() + " " + k.Kind }
+
+// subresource is what is below each object of a kind.
+type subresource struct {
+	name  string
+	verbs []string
+}
 
 // document is the path of the kind's OpenAPI document below /openapi/v3/.
 func (k *kind) document() string {
@@ -77,7 +84,8 @@ type groupDiscovery struct {
 				Scope        string           `json:"scope"`
 				Verbs        []string         `json:"verbs"`
 				Subresources []struct {
-					Subresource string `json:"subresource"`
+					Subresource string   `json:"subresource"`
+					Verbs       []string `json:"verbs"`
 				} `json:"subresources"`
 			} `json:"resources"`
 		} `json:"versions"`
@@ -107,6 +115,7 @@ func (c *catalog) load() error {
 					k.Group, k.Version = group.Metadata.Name, version.Version
 					for _, s := range r.Subresources {
 						k.hasStatus = k.hasStatus || s.Subresource == "status"
+						k.subresources = append(k.subresources, subresource{s.Subresource, s.Verbs})
 					}
 					if d := documents[k.document()]; d != nil {
 						k.schema = d.schemaOf(k.groupVersionKind)

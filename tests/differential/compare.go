@@ -20,13 +20,15 @@ const (
 	otherObject   class = "other object"
 	otherWarnings class = "other warnings"
 	otherMessage  class = "other message"
+	otherHeaders  class = "other headers"
 )
 
-var classes = []class{oursAccepts, oursRefuses, otherCode, otherCauses, otherObject, otherWarnings, otherMessage}
+var classes = []class{oursAccepts, oursRefuses, otherCode, otherCauses, otherObject, otherWarnings, otherMessage, otherHeaders}
 
 // difference is one way in which two answers to a request differ.
 type difference struct {
 	request string
+	step    string // of a sequence; of another request empty
 	kind    string
 	verb    string
 	class   class
@@ -54,6 +56,8 @@ func compare(r *request, ours, judge *answer) []difference {
 		c.refusals(ours, judge)
 	}
 	c.warnings(ours.Warnings, judge.Warnings)
+	c.headers(ours.Headers, judge.Headers)
+	c.found = append(c.found, compareSteps(r, ours, judge)...)
 	if ours.After != nil && judge.After != nil {
 		for _, d := range compare(r, ours.After, judge.After) {
 			d.at = afterIt + d.at
@@ -66,13 +70,21 @@ func compare(r *request, ours, judge *answer) []difference {
 // afterIt stands before the place of a difference in what a delete has left.
 const afterIt = "after it: "
 
+// asked is the request, with the step.
+func (d *difference) asked() string {
+	if d.step == "" {
+		return d.request
+	}
+	return d.request + " [" + d.step + "]"
+}
+
 type comparison struct {
 	request, kind, verb string
 	found               []difference
 }
 
 func (c *comparison) add(class class, at, ours, judge string) {
-	c.found = append(c.found, difference{c.request, c.kind, c.verb, class, at, ours, judge})
+	c.found = append(c.found, difference{c.request, "", c.kind, c.verb, class, at, ours, judge})
 }
 
 // describe is a refusal in a line.
@@ -124,7 +136,7 @@ var (
 	digits    = regexp.MustCompile(`[0-9]+`)
 	structs   = regexp.MustCompile(`(Go struct field) \S+`)
 	kindNames = regexp.MustCompile(`\b[A-Z][A-Za-z]+ in version "(?:[^"]*)" cannot be handled as a [A-Z][A-Za-z]+`)
-	templates = regexp.MustCompile(`^(items\[\]\.)?(?:spec\.jobTemplate\.spec\.template|spec\.template|template)\.(spec|metadata)\b`)
+	templates = regexp.MustCompile(`^((?:items\[\]\.|events\[\]\.object\.)?(?:rows\[\]\.object\.)?)(?:spec\.jobTemplate\.spec\.template|spec\.template|template)\.(spec|metadata)\b`)
 )
 
 // erase removes what tells two messages of the same kind apart.

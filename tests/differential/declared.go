@@ -84,13 +84,13 @@ func (known *declaration) matches(d *difference) bool {
 	return (known.Class == "" || known.Class == d.class) &&
 		(len(known.Verbs) == 0 || slices.Contains(known.Verbs, d.verb)) &&
 		(len(known.Kinds) == 0 || matchesKind(known.Kinds, d.kind)) &&
-		known.at.MatchString(inObject(d.at)) && known.request.MatchString(d.request) && known.ours.MatchString(d.ours) && known.judge.MatchString(d.judge)
+		known.at.MatchString(inObject(d.at)) && known.request.MatchString(d.asked()) && known.ours.MatchString(d.ours) && known.judge.MatchString(d.judge)
 }
 
 // inObject is a place as it is in an object that is asked for alone, where it may be in what a delete
-// has left, or in the list of what it has deleted.
+// has left, in a list, a row of a table or an event.
 func inObject(at string) string {
-	return strings.TrimPrefix(strings.TrimPrefix(at, afterIt), "items[].")
+	return inShape(strings.TrimPrefix(at, afterIt))
 }
 
 // matchesKind reports whether a list has a kind, at its version ("apps/v1 Deployment") or

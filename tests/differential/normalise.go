@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -12,17 +13,16 @@ import (
 // sent is what the request sent: what the client has chosen is never replaced.
 func normalise(a *answer, k *kind, sent map[string]any) *answer {
 	n := &normaliser{kind: k, sent: sent, now: a.At}
-	for _, at := range []path{{"metadata", "uid"}, {"details", "uid"}, {"items", 0, "metadata", "uid"}} {
-		if uid, ok := get(a.Body, at); ok {
-			n.uid, _ = uid.(string)
-		}
-	}
-	result := &answer{At: a.At, Code: a.Code, Text: n.words(a.Text)}
+	n.findUIDs(a.Body)
+	result := &answer{At: a.At, Code: a.Code, Text: n.words(a.Text), Headers: a.Headers, Step: a.Step}
 	if a.Body != nil {
 		result.Body, _ = n.value(a.Body, nil).(map[string]any)
 	}
 	for _, warning := range a.Warnings {
 		result.Warnings = append(result.Warnings, n.words(warning))
+	}
+	for _, step := range a.Steps {
+		result.Steps = append(result.Steps, normalise(step, k, sent))
 	}
 	if a.After != nil {
 		result.After = normalise(a.After, k, sent)
@@ -41,7 +41,13 @@ type rule struct {
 }
 
 var rules = []rule{
-	{name: "the uid", is: func(n *normaliser, value any) bool { return value == n.uid }},
+	{name: "the uid", is: isUID},
+	{name: "the uid", shape: "metadata.uid"},
+	{name: "the uid", shape: "details.uid"},
+	{name: "a token of pages", shape: "metadata.continue"},
+	{name: "an age", shape: "cells[]", is: isAge},
+	{name: "an allocated address", kind: "v1 Service", shape: "cells[]", is: inServiceCIDR},
+	{name: "a token", kind: "v1 ServiceAccount", shape: "status.token"},
 	{name: "a creation time", shape: "metadata.creationTimestamp"},
 	{name: "a deletion time", shape: "metadata.deletionTimestamp"},
 	{name: "a version", shape: "metadata.resourceVersion"},
@@ -53,6 +59,38 @@ var rules = []rule{
 	{name: "a token", kind: "v1 TokenRequest", shape: "status.token"},
 	{name: "a generated name", shape: "metadata.name", is: isGenerated},
 	{name: "a generated name", kind: "v1 LimitRange", shape: "metadata.name"},
+}
+
+// findUIDs keeps the uids in a value.
+func (n *normaliser) findUIDs(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		for name, member := range value {
+			if text, ok := member.(string); ok && name == "uid" && text != "" {
+				n.uids = append(n.uids, text)
+			}
+			n.findUIDs(member)
+		}
+	case []any:
+		for _, item := range value {
+			n.findUIDs(item)
+		}
+	}
+}
+
+// isUID: the uid, or what a table shows of it.
+func isUID(n *normaliser, value any) bool {
+	text, _ := value.(string)
+	return slices.ContainsFunc(n.uids, func(uid string) bool {
+		return text == uid || text == "batch.kubernetes.io/controller-uid="+uid
+	})
+}
+
+var age = regexp.MustCompile(`^\d+s$`)
+
+func isAge(_ *normaliser, value any) bool {
+	text, _ := value.(string)
+	return age.MatchString(text)
 }
 
 func inServiceCIDR(_ *normaliser, value any) bool {
@@ -94,7 +132,7 @@ type normaliser struct {
 	kind *kind
 	sent map[string]any
 	now  time.Time
-	uid  string // of the object in the answer
+	uids []string // of the objects in the answer, and of what its details are about
 }
 
 func (n *normaliser) value(value any, at path) any {
@@ -103,6 +141,9 @@ func (n *normaliser) value(value any, at path) any {
 		result := make(map[string]any, len(value))
 		for name, member := range value {
 			result[name] = n.value(member, at.child(name))
+			if list, ok := result[name].([]any); ok && name == "managedFields" && len(at) > 1 {
+				result[name] = unordered(list)
+			}
 		}
 		return result
 	case []any:
@@ -127,7 +168,7 @@ func (n *normaliser) leaf(value any, at path) any {
 	if sent, ok := get(n.sent, at); ok && literal(sent) == literal(value) {
 		return value
 	}
-	shape := strings.TrimPrefix(at.shape(), "items[].") // of what deletecollection has deleted
+	shape := inShape(at.shape())
 	for _, r := range rules {
 		if (r.shape == "" || r.shape == shape) && (r.kind == "" || r.kind == n.kind.String()) && (r.is == nil || r.is(n, value)) {
 			return "<" + r.name + ">"
@@ -137,6 +178,15 @@ func (n *normaliser) leaf(value any, at path) any {
 		return "<now>"
 	}
 	return value
+}
+
+// inShape is the shape of a place in an object that is an item of a list, a row of a table or what
+// an event is about.
+func inShape(shape string) string {
+	for _, prefix := range []string{"events[].object.", "items[].", "rows[].object.", "rows[]."} {
+		shape = strings.TrimPrefix(shape, prefix)
+	}
+	return shape
 }
 
 // isNow reports whether a string is the time of the answer, which a server has filled in.

@@ -66,7 +66,7 @@ func (r *report) add(request *request, found []difference, declared declarations
 // the request, where, what we answer, what the judge answers. Tabs stand between them.
 func (r *report) list(w io.Writer) {
 	for _, d := range r.each {
-		fmt.Fprintf(w, "%s\t%s\t%q\t%q\t%q\n", d.class, d.request, d.at, d.ours, d.judge)
+		fmt.Fprintf(w, "%s\t%s\t%q\t%q\t%q\n", d.class, d.asked(), d.at, d.ours, d.judge)
 	}
 }
 
@@ -79,7 +79,7 @@ func (r *report) group(d difference) {
 	}
 	g.count++
 	g.kinds[d.kind]++
-	if len(d.request) < len(g.example.request) {
+	if len(d.asked()) < len(g.example.asked()) {
 		g.example = d
 	}
 }
@@ -147,7 +147,7 @@ func (g *group) write(w io.Writer) {
 	}
 	fmt.Fprintf(w, "\n%d  %s: %s\n", g.count, g.class, cut(g.at))
 	fmt.Fprintf(w, "    kinds: %s\n", cut(strings.Join(kinds, ", ")))
-	fmt.Fprintf(w, "    e.g.   %s\n", cut(g.example.request))
+	fmt.Fprintf(w, "    e.g.   %s\n", cut(g.example.asked()))
 	fmt.Fprintf(w, "    ours:  %s\n    judge: %s\n", cut(g.example.ours), cut(g.example.judge))
 }
 

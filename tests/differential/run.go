@@ -233,7 +233,7 @@ func batches(requests []*request) [][]*request {
 		if r.verb != create {
 			name = "object " + key(r.kind, r.base)
 		}
-		if r.real() {
+		if r.real() || isSequence(r.verb) {
 			name = r.String()
 		}
 		if _, ok := at[name]; !ok {
@@ -295,7 +295,7 @@ func (c *comparisonRun) batch(ctx context.Context, requests []*request, found fu
 
 // stored returns the object that a request needs, or nil.
 func (c *comparisonRun) stored(r *request) *object {
-	if r.verb == create {
+	if r.verb == create || isSequence(r.verb) {
 		return nil
 	}
 	return c.objects[key(r.kind, r.base)]
@@ -304,7 +304,7 @@ func (c *comparisonRun) stored(r *request) *object {
 // judgeFor returns the judge, with the object stored, if it has to be asked something; or
 // nil.
 func (c *comparisonRun) judgeFor(ctx context.Context, requests []*request, stored *object) (*side, error) {
-	if !slices.ContainsFunc(requests, func(r *request) bool { return c.recording.answer(r.String()) == nil }) {
+	if !slices.ContainsFunc(requests, func(r *request) bool { return c.recorded(r) == nil }) {
 		return nil, nil
 	}
 	judge, err := c.judge()
@@ -314,6 +314,20 @@ func (c *comparisonRun) judgeFor(ctx context.Context, requests []*request, store
 	return judge, judge.store(ctx, stored)
 }
 
+// recorded returns what the judge has answered, or nil. The answers to a sequence of other steps count
+// for nothing.
+func (c *comparisonRun) recorded(r *request) *answer {
+	a := c.recording.answer(r.String())
+	if a == nil || !isSequence(r.verb) {
+		return a
+	}
+	steps := sequences[r.verb](c.objects[key(r.kind, r.base)])
+	if !slices.EqualFunc(a.Steps, steps, func(a *answer, s step) bool { return a.Step == s.name }) {
+		return nil
+	}
+	return a
+}
+
 // one asks both servers one request.
 func (c *comparisonRun) one(ctx context.Context, r *request, judge *side) ([]difference, error) {
 	o := c.objects[key(r.kind, r.base)]
@@ -321,7 +335,7 @@ func (c *comparisonRun) one(ctx context.Context, r *request, judge *side) ([]dif
 		return nil, fmt.Errorf("%v: there is no object %q", r, r.base)
 	}
 	name := r.String()
-	expected := c.recording.answer(name)
+	expected := c.recorded(r)
 	if expected == nil {
 		var err error
 		if expected, err = judge.ask(ctx, r, o.value); err != nil {

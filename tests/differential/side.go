@@ -163,6 +163,9 @@ func (s *side) refusal(method, path string, a *answer) error {
 
 // ask asks a request, whose base is an object that the server has accepted.
 func (s *side) ask(ctx context.Context, r *request, base map[string]any) (*answer, error) {
+	if isSequence(r.verb) {
+		return s.askSequence(ctx, r, base)
+	}
 	if r.needsStored() {
 		return s.askFilled(ctx, r, base)
 	}
@@ -197,7 +200,7 @@ func (s *side) askDelete(ctx context.Context, r *request, m message, base map[st
 	}
 	a, err := s.exchange(ctx, m, at+"?"+m.query, asJSON)
 	if err == nil && r.real() {
-		a.After, err = s.do(ctx, http.MethodGet, one, asJSON, nil)
+		a.After, err = s.settle(ctx, r.kind, one)
 	}
 	return a, err
 }
@@ -209,7 +212,7 @@ func nameOf(object map[string]any) string {
 }
 
 // store creates an object, whatever there was of its name, with its status if it is one
-// that has a status.
+// that has a status, after the server's controllers have seen it.
 func (s *side) store(ctx context.Context, o *object) error {
 	at := o.kind.path(namespace)
 	if err := s.remove(ctx, o); err != nil {
@@ -219,10 +222,14 @@ func (s *side) store(ctx context.Context, o *object) error {
 	if err == nil && !a.accepted() {
 		err = s.refusal(http.MethodPost, at, a)
 	}
-	if err != nil || o.base != withStatus {
+	if err != nil {
 		return err
 	}
-	return s.storeStatus(ctx, at+"/"+nameOf(o.value), o.value)
+	at += "/" + nameOf(o.value)
+	if _, err := s.settle(ctx, o.kind, at); err != nil || o.base != withStatus {
+		return err
+	}
+	return s.storeStatus(ctx, at, o.value)
 }
 
 // storeStatus writes a status from the version that there is, which kube-apiserver demands for some

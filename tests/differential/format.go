@@ -1,0 +1,130 @@
+package differential
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	asYAML     = "application/yaml"
+	asProtobuf = "application/vnd.kubernetes.protobuf"
+	asCBOR     = "application/cbor"
+)
+
+// comparedHeaders are those of an answer that both servers must set alike; others are of one answer
+// (Date, Audit-Id) or of one server's objects.
+var comparedHeaders = []string{"Content-Type", "Cache-Control", "Vary", "Location", "Allow", "Retry-After", "X-Content-Type-Options", "Accept-Patch"}
+
+// parseFormat reads an answer in the format that its header names, as JSON would have it.
+func parseFormat(response *http.Response) (*answer, error) {
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return nil, err
+	}
+	a := newAnswer(response)
+	if a.Body, err = parseBody(response.Header.Get("Content-Type"), text); err != nil {
+		a.Body, a.Text = nil, string(text)
+	}
+	return a, nil
+}
+
+// newAnswer is an answer without what it says in its body.
+func newAnswer(response *http.Response) *answer {
+	a := &answer{At: time.Now(), Code: response.StatusCode, Warnings: response.Header.Values("Warning"), Headers: map[string]string{}}
+	for _, name := range comparedHeaders {
+		if values := response.Header.Values(name); len(values) > 0 {
+			a.Headers[name] = fmt.Sprint(values)
+		}
+	}
+	return a
+}
+
+func parseBody(contentType string, text []byte) (map[string]any, error) {
+	media, _, err := mime.ParseMediaType(contentType)
+	if err != nil {
+		return nil, err
+	}
+	switch media {
+	case asYAML:
+		if text, err = yaml.YAMLToJSON(text); err != nil {
+			return nil, err
+		}
+	case asProtobuf:
+		if text, err = protobufToJSON(text); err != nil {
+			return nil, err
+		}
+	case asCBOR:
+		var value map[string]any
+		if err := direct.Unmarshal(text, &value); err != nil {
+			return nil, err
+		}
+		if text, err = json.Marshal(value); err != nil {
+			return nil, err
+		}
+	}
+	return parseJSON(text)
+}
+
+func protobufToJSON(text []byte) ([]byte, error) {
+	object, _, err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Decode(text, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(object)
+}
+
+// watchFor bounds how long a watch is read that lacks events.
+const watchFor = 10 * time.Second
+
+// watch reads so many events of a watch, or fewer if the server ends it or sends no more. They are the
+// answer's body.
+func (p *player) watch(ctx context.Context, m message, at, accept string, events int) (*answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, watchFor)
+	defer cancel()
+	response, err := p.side.send(ctx, m, at, accept)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return parseFormat(response)
+	}
+	a := newAnswer(response)
+	decoder := json.NewDecoder(response.Body)
+	decoder.UseNumber()
+	list := []any{}
+	for len(list) < events {
+		var event map[string]any
+		err := decoder.Decode(&event)
+		if errors.Is(err, io.EOF) || ctx.Err() != nil {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, event)
+	}
+	a.At = time.Now()
+	a.Body = map[string]any{"events": list}
+	return a, nil
+}
+
+// headers compares what both servers must say in the headers of an answer.
+func (c *comparison) headers(ours, judge map[string]string) {
+	for _, name := range comparedHeaders {
+		if a, b := ours[name], judge[name]; a != b {
+			c.add(otherHeaders, name, a, b)
+		}
+	}
+}

@@ -1,0 +1,180 @@
+package differential
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A sequence asks several things of one object, one after the other, and really writes: what a create,
+// a read, an update and a delete with finalizers answer, and what a watch from before shows. Its
+// name is its verb:
+//
+//	life apps/v1 Deployment small
+//
+// Each step has an answer of its own, and a difference says in which step it was found.
+
+// step is a question of a sequence.
+type step struct {
+	name   string
+	method string // GET, if it is empty
+	// at is the path below that of the collection; {name} stands for the object's name.
+	at string
+	// query, in which $version stands for the version of the last object that a step has shown, $since
+	// for that of the first list, $continue for the token of the last page.
+	query       string
+	accept      string // as JSON, if it is empty
+	contentType string // as JSON, if it is empty
+	// body makes what is sent; nil: nothing is.
+	body func(*player) any
+	// events is how many events a watch is read for; its answer is their list.
+	events int
+}
+
+// player plays a sequence on a server.
+type player struct {
+	side *side
+	kind *kind
+	base map[string]any
+
+	current    map[string]any // the last object that a step has shown
+	since      string
+	pagesAfter string
+}
+
+func isSequence(verb string) bool { return sequences[verb] != nil }
+
+// playable reports whether a kind's objects can be read, watched and deleted, which sequences do.
+func playable(k *kind) bool {
+	for _, verb := range []string{"create", "get", "list", "watch", "update", "patch", "delete"} {
+		if !slices.Contains(k.verbs, verb) {
+			return false
+		}
+	}
+	return true
+}
+
+// askSequence asks a sequence of an object that is not there before nor after it.
+func (s *side) askSequence(ctx context.Context, r *request, base map[string]any) (*answer, error) {
+	o := &object{r.kind, r.base, base}
+	if err := s.remove(ctx, o); err != nil {
+		return nil, err
+	}
+	defer func() { _ = s.remove(ctx, o) }()
+	p := &player{side: s, kind: r.kind, base: base}
+	whole := &answer{Code: http.StatusOK}
+	for _, step := range sequences[r.verb](o) {
+		a, err := p.play(ctx, &step)
+		if err != nil {
+			return nil, fmt.Errorf("%v: %s: %w", r, step.name, err)
+		}
+		a.Step = step.name
+		whole.At = a.At
+		whole.Steps = append(whole.Steps, a)
+	}
+	return whole, nil
+}
+
+func (p *player) play(ctx context.Context, s *step) (*answer, error) {
+	m := message{method: s.method, contentType: s.contentType}
+	if m.method == "" {
+		m.method = http.MethodGet
+	}
+	if m.contentType == "" {
+		m.contentType = asJSON
+	}
+	if s.body != nil {
+		m.body = s.body(p)
+	}
+	at := p.kind.path(namespace) + strings.ReplaceAll(s.at, "{name}", nameOf(p.base))
+	if s.query != "" {
+		at += "?" + p.fill(s.query)
+	}
+	accept := s.accept
+	if accept == "" {
+		accept = asJSON
+	}
+	if s.events > 0 {
+		return p.watch(ctx, m, at, accept, s.events)
+	}
+	a, err := p.exchange(ctx, m, at, accept)
+	if err != nil {
+		return nil, err
+	}
+	p.note(a)
+	return a, p.settle(ctx, m.method, a)
+}
+
+// settle waits after a write, so that a controller of the server does not come between this step and
+// the next.
+func (p *player) settle(ctx context.Context, method string, a *answer) error {
+	if method == http.MethodGet || !a.accepted() || settled[p.kind.Kind] == nil {
+		return nil
+	}
+	after, err := p.side.settle(ctx, p.kind, p.kind.path(namespace)+"/"+nameOf(p.base))
+	if err == nil {
+		p.note(after)
+	}
+	return err
+}
+
+// answerWithin bounds an answer. One that does not end, as that of a watch, is an error.
+const answerWithin = 30 * time.Second
+
+// exchange asks one question and reads the answer in whatever format it came.
+func (p *player) exchange(ctx context.Context, m message, at, accept string) (*answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	response, err := p.side.send(ctx, m, at, accept)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	a, err := parseFormat(response)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s %s: %w", p.side.name, m.method, at, err)
+	}
+	return a, nil
+}
+
+// note keeps what later steps send.
+func (p *player) note(a *answer) {
+	if !a.accepted() || a.Body == nil {
+		return
+	}
+	metadata, _ := a.Body["metadata"].(map[string]any)
+	version, _ := metadata["resourceVersion"].(string)
+	if a.Body["kind"] == p.kind.Kind && metadata["name"] != nil {
+		p.current = a.Body
+	}
+	if token, isList := metadata["continue"].(string); isList {
+		p.pagesAfter = token
+	}
+	if p.since == "" {
+		p.since = version
+	}
+}
+
+func (p *player) fill(query string) string {
+	version, _ := get(p.current, versionPath)
+	text, _ := version.(string)
+	return strings.NewReplacer(
+		"$version", text, "$since", p.since, "$continue", url.QueryEscape(p.pagesAfter), "{name}", nameOf(p.base),
+	).Replace(query)
+}
+
+// compareSteps returns how the steps of two answers differ.
+func compareSteps(r *request, ours, judge *answer) []difference {
+	var found []difference
+	for i, theirs := range judge.Steps {
+		for _, d := range compare(r, ours.Steps[i], theirs) {
+			d.step = theirs.Step
+			found = append(found, d)
+		}
+	}
+	return found
+}
