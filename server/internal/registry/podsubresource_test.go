@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	resourceapi "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -158,28 +159,36 @@ func TestEvictionTakesFromTheBudget(t *testing.T) {
 
 func TestPodSubresourcesChangeOnlyTheirPart(t *testing.T) {
 	f := newFixture(t)
-	f.create(t, "pods", newPod("p", ""))
+	cpu := func(amount string) corev1.ResourceRequirements {
+		return corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resourceapi.MustParse(amount)}}
+	}
+	small := newPod("p", "")
+	small.Spec.Containers[0].Resources = cpu("1")
+	f.create(t, "pods", small)
 	everything := changing(func(p *corev1.Pod) {
 		p.Labels = map[string]string{"changed": "yes"}
 		p.Spec.NodeName = "elsewhere"
 		p.Spec.Containers[0].Image = "other"
-		p.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: "cpu"}}
+		p.Spec.Containers[0].Resources = cpu("2")
 		p.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debug"}}}
 	})
-	for subresource, want := range map[string][2]int{"ephemeralcontainers": {1, -1}, "resize": {-1, 1}} {
-		result, err := f.of(t, "pods").UpdateSubresource(t.Context(), "default", "p", subresource, everything, registry.UpdateOptions{})
+	for _, test := range []struct {
+		subresource, cpu string
+		ephemeral        int
+	}{{"ephemeralcontainers", "1", 1}, {"resize", "2", 1}} {
+		result, err := f.of(t, "pods").UpdateSubresource(t.Context(), "default", "p", test.subresource, everything, registry.UpdateOptions{})
 		if err != nil {
-			t.Fatalf("%s: %v", subresource, err)
+			t.Fatalf("%s: %v", test.subresource, err)
 		}
 		p := result.Object.(*corev1.Pod)
 		if p.Spec.NodeName != "" || p.Spec.Containers[0].Image != "i" || p.Labels["changed"] != "" {
-			t.Errorf("%s changed more than its part: %+v", subresource, p.Spec)
+			t.Errorf("%s changed more than its part: %+v", test.subresource, p.Spec)
 		}
-		if got := len(p.Spec.EphemeralContainers); want[0] >= 0 && got != want[0] {
-			t.Errorf("%s: %d ephemeral containers", subresource, got)
+		if got := len(p.Spec.EphemeralContainers); got != test.ephemeral {
+			t.Errorf("%s: %d ephemeral containers", test.subresource, got)
 		}
-		if got := len(p.Spec.Containers[0].ResizePolicy); want[1] >= 0 && got != want[1] {
-			t.Errorf("%s: %d resize policies", subresource, got)
+		if got := p.Spec.Containers[0].Resources.Requests.Cpu().String(); got != test.cpu {
+			t.Errorf("%s: the container requests %s, want %s", test.subresource, got, test.cpu)
 		}
 	}
 	patch, err := patch.Parse(types.MergePatchType, []byte(`{}`))
@@ -190,4 +199,21 @@ func TestPodSubresourcesChangeOnlyTheirPart(t *testing.T) {
 	wantStatus(t, "unknown subresource", err, 400, metav1.StatusReasonBadRequest, "no subresource")
 	_, err = f.of(t, "pods").UpdateSubresource(t.Context(), "default", "p", "nonsense", func(o resource.Object) (resource.Object, error) { return o, nil }, registry.UpdateOptions{})
 	wantStatus(t, "unknown subresource", err, 400, metav1.StatusReasonBadRequest, "no subresource")
+}
+
+// TestResizeOfOtherContainers: what a resize may not change is refused, not left out.
+func TestResizeOfOtherContainers(t *testing.T) {
+	_, put := builtinFixture(t)
+	r := put(builtin.Table().Lookup("", "v1", "pods"), func(obj resource.Object) {
+		obj.(*corev1.Pod).Spec.Containers = []corev1.Container{{Name: "c", Image: "i"}}
+	})
+	for want, change := range map[string]func(*corev1.Pod){
+		"containers may not be added or removed on resize": func(p *corev1.Pod) {
+			p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "more", Image: "i"})
+		},
+		"containers may not be renamed or reordered on resize": func(p *corev1.Pod) { p.Spec.Containers[0].Name = "other" },
+	} {
+		_, err := r.UpdateSubresource(t.Context(), "default", "a", "resize", changing(change), registry.UpdateOptions{})
+		wantStatus(t, want, err, 422, metav1.StatusReasonInvalid, want)
+	}
 }

@@ -46,6 +46,9 @@ func builtinFixture(t *testing.T) (f *fixture, put func(res *resource.Resource, 
 			FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:generateName":{}}}`),
 		}})
 		change(obj)
+		if res.Strategy.Default != nil {
+			res.Strategy.Default(obj)
+		}
 		if res.Namespaced {
 			obj.SetNamespace("default")
 		}

@@ -111,29 +111,36 @@ func mergeEphemeralContainers(current, wanted resource.Object) bool {
 	return ok
 }
 
-// mergeResize takes the resources of the containers that the pod has.
+// mergeResize takes the resources of the pod and of its containers. Other containers than the pod has
+// are taken as they are, so that validation refuses them.
 func mergeResize(current, wanted resource.Object) bool {
 	pod, ok := current.(*corev1.Pod)
 	from, same := wanted.(*corev1.Pod)
 	if !ok || !same {
 		return false
 	}
-	resizeAll(pod.Spec.Containers, from.Spec.Containers)
-	resizeAll(pod.Spec.InitContainers, from.Spec.InitContainers)
+	to, by := &pod.Spec, &from.Spec
+	if len(to.Containers) != len(by.Containers) || len(to.InitContainers) != len(by.InitContainers) {
+		pod.Spec = from.Spec
+		return true
+	}
+	if by.Resources != nil { // of which older clients do not know
+		to.Resources = by.Resources
+	}
+	to.Containers = resized(to.Containers, by.Containers)
+	to.InitContainers = resized(to.InitContainers, by.InitContainers)
 	return true
 }
 
-func resizeAll(containers, from []corev1.Container) {
-	wanted := make(map[string]*corev1.Container, len(from))
-	for i := range from {
-		wanted[from[i].Name] = &from[i]
-	}
+// resized returns containers with the resources of others; the others, if these are not the same.
+func resized(containers, from []corev1.Container) []corev1.Container {
 	for i := range containers {
-		if c := wanted[containers[i].Name]; c != nil {
-			containers[i].Resources = c.Resources
-			containers[i].ResizePolicy = c.ResizePolicy
+		if containers[i].Name != from[i].Name {
+			return from
 		}
+		containers[i].Resources, containers[i].ResizePolicy = from[i].Resources, from[i].ResizePolicy
 	}
+	return containers
 }
 
 func mergeApproval(current, wanted resource.Object) bool {

@@ -474,7 +474,7 @@ func TestValidateSubresource(t *testing.T) {
 		{"pod", "resize", []string{resources("1")}, []string{resources("2")}, ""},
 		{"pod", "resize", []string{resources("1")}, []string{resources("-2")}, "Invalid spec.containers[0].resources.requests[cpu]"},
 		{"pod", "resize", []string{resources("1")}, []string{"spec.containers.0.resources={requests: {cpu: 1}}"}, "Forbidden spec.containers[0].resources.requests"},
-		{"pod", "resize", []string{resources("1")}, []string{"spec.containers.0.resources={requests: {cpu: 1, memory: 1Mi, ephemeral-storage: 1}}"}, "Forbidden spec.containers[0].resources.requests"},
+		{"pod", "resize", []string{resources("1")}, []string{"spec.containers.0.resources={requests: {cpu: 1, memory: 1Mi, ephemeral-storage: 1}}"}, "Forbidden spec"},
 		{"pod-guaranteed", "resize", nil, []string{"spec.containers.0.resources.requests.cpu=1m"}, "Invalid spec"},
 		{"namespace", "finalize", nil, []string{"spec={finalizers: [kubernetes, orphan, foregroundDeletion, example.com/a]}"}, ""},
 		{"namespace", "finalize", nil, []string{"spec={finalizers: [kubernetes, a]}"}, "Invalid spec.finalizers[1]"},
