@@ -109,17 +109,6 @@ func TestFailedTestsSayWhy(t *testing.T) {
 	}
 }
 
-// TestMethodsOfScales: a Scale is read and written, and neither made nor deleted.
-func TestMethodsOfScales(t *testing.T) {
-	c := newWritable(t)
-	c.send(201, "POST", deployments, deploymentToPatch)
-	for _, method := range []string{"POST", "DELETE"} {
-		if s := c.send(405, method, deployments+"/d/scale", "").status(t); s.Message != "the server does not allow this method on the requested resource" {
-			t.Errorf("%s: %q", method, s.Message)
-		}
-	}
-}
-
 // TestScalesArePatchedAsStrictly: a Scale is judged as the object is.
 func TestScalesArePatchedAsStrictly(t *testing.T) {
 	c := newWritable(t)

@@ -70,6 +70,12 @@ func subresourcesOf(res *resource.Resource) []subresource {
 	return list
 }
 
+// HasSubresource reports whether something is served below the objects of a resource, with whatever
+// verbs.
+func HasSubresource(res *resource.Resource, name string) bool {
+	return slices.ContainsFunc(subresourcesOf(res), func(s subresource) bool { return s.name == name })
+}
+
 func coreResource(plural string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Version: "v1", Resource: plural}
 }

@@ -6,6 +6,7 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	policyv1beta1 "k8s.io/api/policy/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -35,6 +36,14 @@ func (h *Handlers) getSubresource(w http.ResponseWriter, r *http.Request, q *req
 	case h.config.Registry.For(q.Resource).HasSubresource(q.Subresource) && q.Subresource != "finalize":
 		return h.get(w, r, q)
 	}
+	return notServed(q)
+}
+
+// notServed refuses a verb of a subresource that has others, or the subresource.
+func notServed(q *request.Info) error {
+	if discovery.HasSubresource(q.Resource, q.Subresource) {
+		return status.MethodNotSupported(q.Resource, q.Verb)
+	}
 	return status.NoSuchPath()
 }
 
@@ -58,10 +67,7 @@ func (h *Handlers) createSubresource(w http.ResponseWriter, r *http.Request, q *
 	case "serviceaccounts/token":
 		return h.requestToken(w, r, q)
 	}
-	if h.config.Registry != nil && (h.config.Registry.For(q.Resource).HasSubresource(q.Subresource) || q.Subresource == "scale" && q.Resource.Scale != nil) {
-		return status.MethodNotSupported(q.Resource, q.Verb)
-	}
-	return status.NoSuchPath()
+	return notServed(q)
 }
 
 // bind answers POST to pods/binding, and to bindings with the pod's name in
@@ -100,8 +106,8 @@ func (h *Handlers) evict(w http.ResponseWriter, r *http.Request, q *request.Info
 	if err != nil {
 		return err
 	}
-	eviction := &policyv1.Eviction{}
-	if err := x.decodeAs(discovery.EvictionKind, eviction); err != nil {
+	eviction, err := x.decodeEviction()
+	if err != nil {
 		return err
 	}
 	if q.Name != eviction.Name {
@@ -117,6 +123,25 @@ func (h *Handlers) evict(w http.ResponseWriter, r *http.Request, q *request.Info
 		return err
 	}
 	return encoding.WriteObject(w, r, http.StatusCreated, success())
+}
+
+// decodeEviction reads an Eviction of either version that kube-apiserver takes: policy/v1beta1 is
+// what older programs that drain nodes send, and says the same.
+func (x *writer) decodeEviction() (*policyv1.Eviction, error) {
+	eviction := &policyv1.Eviction{}
+	gvk, strict, err := resource.DecodeInto(x.mediaType, x.body, discovery.EvictionKind, eviction)
+	before := policyv1beta1.SchemeGroupVersion.WithKind(discovery.EvictionKind.Kind)
+	switch {
+	case err == nil:
+		return eviction, x.judge(strict, discovery.EvictionKind)
+	case gvk != before:
+		return nil, x.undecodable(err, gvk, discovery.EvictionKind, x.body)
+	}
+	older := &policyv1beta1.Eviction{}
+	if err := x.decodeAs(before, older); err != nil {
+		return nil, err
+	}
+	return &policyv1.Eviction{ObjectMeta: older.ObjectMeta, DeleteOptions: older.DeleteOptions}, nil
 }
 
 func success() *metav1.Status {
@@ -156,10 +181,10 @@ func (h *Handlers) writable(q *request.Info) error {
 		return status.MethodNotSupported(q.Resource, q.Verb)
 	case q.Subresource == "scale" && q.Resource.Scale != nil:
 		return nil
-	case h.config.Registry.For(q.Resource).HasSubresource(q.Subresource):
+	case h.config.Registry.For(q.Resource).HasSubresource(q.Subresource) && !(q.Subresource == "finalize" && q.Verb == request.VerbPatch):
 		return nil
 	}
-	return status.NoSuchPath()
+	return notServed(q)
 }
 
 func (x *writer) updateScale() error {
