@@ -87,7 +87,10 @@ func TestPriority(t *testing.T) {
 	check("default class", newPod("usual"), "usual", 3, corev1.PreemptLowerPriority)
 	_, err = client.For[*schedulingv1.PriorityClass](c.Client).Create(t.Context(),
 		&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "second"}, Value: 4, GlobalDefault: true}, metav1.CreateOptions{})
-	mustSay(t, "a second default", err, `"usual" is already marked as default`)
+	mustSay(t, "a second default", err, `PriorityClass usual is already marked as default`)
+	_, err = client.For[*schedulingv1.PriorityClass](c.Client).Create(t.Context(),
+		&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "usual"}, Value: 3, GlobalDefault: true}, metav1.CreateOptions{})
+	mustSay(t, "the default again", err, `PriorityClass usual is already marked as default`)
 
 	// Who replaces a pod with what it once sent does not take its priority away.
 	sent := newPod("none")

@@ -3,7 +3,6 @@ package admission
 import (
 	"context"
 	"fmt"
-	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -133,12 +132,12 @@ func (p priorities) onlyDefault(ctx context.Context, q *registry.Request) error 
 	classes := p.set.For(q.Resource)
 	var other string
 	err := eachDefault(ctx, classes, func(class *schedulingv1.PriorityClass) {
-		if class.Name != q.Name {
+		if class.Name != q.Name || q.Operation == registry.Create { // one that is there already is another one
 			other = class.Name
 		}
 	})
 	if err != nil || other == "" {
 		return err
 	}
-	return q.Forbidden(fmt.Errorf("PriorityClass %s is already marked as default. Only one default can exist", strconv.Quote(other)))
+	return q.Forbidden(fmt.Errorf("PriorityClass %s is already marked as default. Only one default can exist", other))
 }

@@ -84,6 +84,7 @@ func (w *pendingWrite) askHooks(ctx context.Context) error {
 	if err := w.validate(ctx); err != nil {
 		return err
 	}
+	w.valid = true
 	if w.operation == Create && w.authorizeCreate != nil {
 		if err := w.authorizeCreate(ctx); err != nil {
 			return err

@@ -57,8 +57,10 @@ type pendingWrite struct {
 	// prepare, admit: what the answer says of owner references that were merged.
 	ownersWarning string
 
-	// admit: the write as the hooks see it, the last time that they were asked.
+	// admit: the write as the hooks see it, the last time that they were asked, and that validation
+	// takes the object.
 	request Request
+	valid   bool
 
 	// encode: the stored form of object, and what clients of the endpoint will read
 	// of it if conversion has changed more than the version; else nil.
@@ -109,7 +111,7 @@ func (w *pendingWrite) run(ctx context.Context) (*Result, error) {
 	}
 	for range maxAttempts {
 		if result, err := w.attempt(ctx); result != nil || err != nil {
-			if err == nil {
+			if err == nil || w.valid { // Kubernetes warns before it asks who else may refuse
 				w.warn(ctx)
 			}
 			return result, err
@@ -170,6 +172,7 @@ func (w *pendingWrite) storeKey() string {
 // to write, a dry run) counts only once the store has confirmed the state.
 func (w *pendingWrite) attempt(ctx context.Context) (*Result, error) {
 	w.action, w.object, w.stored, w.shown, w.ownersWarning = keep, nil, nil, nil, ""
+	w.valid = false
 	refused := w.verb.decide(ctx, w)
 	if refused == nil && w.object != nil {
 		refused = checkRawJSON(w.object, w.current.object)
