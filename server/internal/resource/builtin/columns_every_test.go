@@ -154,7 +154,7 @@ func TestColumnDefinitions(t *testing.T) {
 		switch gvk.Kind { // as Kubernetes has them
 		case "VolumeAttachment":
 			want = 2 // the attacher, too
-		case "Scale":
+		case "Scale", "StorageVersionMigration":
 			want = 0
 		}
 		if formats != want {

@@ -118,7 +118,7 @@ func validateConditions(r, old *certificatesv1.CertificateSigningRequest) field.
 		again := seen.Has(c.Type)
 		seen.Insert(c.Type)
 		if slices.Contains(verdicts, c.Type) && !contradictory && seen.HasAll(verdicts...) {
-			errs = append(errs, field.Invalid(conditionsPath, c.Type, "Approved and Denied conditions are mutually exclusive"))
+			errs = append(errs, field.Invalid(conditionsPath, bothVerdicts, oneVerdict))
 		}
 		if again && !repeated {
 			errs = append(errs, field.Duplicate(at.Child("type"), c.Type))
@@ -126,6 +126,12 @@ func validateConditions(r, old *certificatesv1.CertificateSigningRequest) field.
 	}
 	return errs
 }
+
+// What Kubernetes' declarative validation says of a request that is approved and denied.
+const (
+	bothVerdicts = `{conditions[{"type": "Approved"}], conditions[{"type": "Denied"}]}`
+	oneVerdict   = "must specify at most one of: `conditions[{\"type\": \"Approved\"}]`, `conditions[{\"type\": \"Denied\"}]`"
+)
 
 func validateConditionStatus(at *field.Path, c certificatesv1.CertificateSigningRequestCondition) field.ErrorList {
 	allowed := []corev1.ConditionStatus{corev1.ConditionFalse, corev1.ConditionTrue, corev1.ConditionUnknown}

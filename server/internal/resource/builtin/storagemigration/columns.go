@@ -15,6 +15,8 @@ func Columns(all columns.Layouts) {
 }
 
 func migrationLayout() columns.Layout {
+	name := columns.NameColumn
+	name.Format = "" // as in Kubernetes
 	return columns.Table(func(m *storagemigrationv1.StorageVersionMigration, _ time.Time) []any {
 		resource, status := m.Spec.Resource.String(), "Unknown"
 		for _, c := range m.Status.Conditions {
@@ -28,7 +30,7 @@ func migrationLayout() columns.Layout {
 		}
 		return []any{m.Name, resource, status}
 	},
-		columns.NameColumn,
+		name,
 		columns.Text("Resource", "The resource whose objects are written again."),
 		columns.Text("Status", "How far the migration is."),
 	)
