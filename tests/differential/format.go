@@ -1,6 +1,7 @@
 package differential
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -82,6 +83,34 @@ func protobufToJSON(text []byte) ([]byte, error) {
 		return nil, err
 	}
 	return json.Marshal(object)
+}
+
+// encodedAs returns a body in a format; one that a client could not send so is left as it is.
+func encodedAs(format string, body func(*player) any) func(*player) any {
+	return func(p *player) any {
+		text := []byte(literal(body(p)))
+		encoded, err := text, error(nil)
+		switch format {
+		case asYAML:
+			encoded, err = yaml.JSONToYAML(text)
+		case asProtobuf:
+			encoded, err = jsonToProtobuf(text)
+		}
+		if err != nil {
+			return rawBody(text)
+		}
+		return rawBody(encoded)
+	}
+}
+
+func jsonToProtobuf(text []byte) ([]byte, error) {
+	object, _, err := scheme.Codecs.UniversalDeserializer().Decode(text, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	var encoded bytes.Buffer
+	err = protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(object, &encoded)
+	return encoded.Bytes(), err
 }
 
 // watchFor bounds how long a watch is read that lacks events.

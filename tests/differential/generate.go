@@ -48,7 +48,7 @@ var readKinds = []string{"v1 ConfigMap", "v1 Node", "v1 Pod", "apps/v1 Deploymen
 // applies reports whether an object can be asked about with a verb.
 func applies(verb string, o *object) bool {
 	if isSequence(verb) {
-		return playable(o.kind) && o.base != withStatus && o.kind.Kind != "FlowSchema" && (verb != reads || o.base == small && slices.Contains(readKinds, o.kind.String()))
+		return playable(o.kind) && o.base != withStatus && o.kind.Kind != "FlowSchema" && (verb != reads && verb != pages || o.base == small && slices.Contains(readKinds, o.kind.String())) && (verb != pages || o.kind.Kind == "ConfigMap")
 	}
 	return slices.Contains(o.kind.verbs, verbInDiscovery(verb)) && (verb == updateStatus) == (o.base == withStatus)
 }

@@ -13,11 +13,12 @@ const (
 	formatsVerb  = "formats"
 	reads        = "reads"
 	subresources = "subresources"
+	pages        = "pages"
 )
 
 // sequences are the steps of each verb that is a sequence.
 var sequences = map[string]func(o *object) []step{
-	life: lifeOf, formatsVerb: formatsOf, reads: readsOf, subresources: subresourcesOf,
+	life: lifeOf, formatsVerb: formatsOf, reads: readsOf, subresources: subresourcesOf, pages: pagesOf,
 }
 
 const thisOne = "fieldSelector=metadata.name%3D{name}"
@@ -128,9 +129,16 @@ var formats = []string{
 	"application/cbor;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io", "application/json;as=Invented;v=v1;g=meta.k8s.io", "application/json;stream=watch", "image/png", "nonsense",
 }
 
-// formatsOf asks for an object and its list in every format.
+// formatsOf sends an object in every format, and asks for it and its list in every format.
 func formatsOf(*object) []step {
-	steps := []step{{name: "create", method: http.MethodPost, body: theBase}}
+	var steps []step
+	for _, format := range []string{asYAML, asProtobuf, "application/json;charset=utf-8", "text/plain", ""} {
+		steps = append(steps, step{name: "create as " + format, method: http.MethodPost, query: "dryRun=All", contentType: format, body: encodedAs(format, theBase)})
+	}
+	steps = append(steps, step{name: "create", method: http.MethodPost, body: theBase})
+	for _, format := range []string{asYAML, asProtobuf} {
+		steps = append(steps, step{name: "put as " + format, method: http.MethodPut, at: "/{name}", contentType: format, body: encodedAs(format, labelled("put", "a"))})
+	}
 	for _, format := range formats {
 		accept := format
 		if accept == "" {
@@ -148,6 +156,41 @@ func formatsOf(*object) []step {
 		steps = append(steps, step{name: "watch as " + format, query: "watch=true&timeoutSeconds=1&" + thisOne, accept: format, events: 1})
 	}
 	return steps
+}
+
+// pagesOf reads three objects in pages, while one goes and another comes.
+func pagesOf(*object) []step {
+	const labelled = "labelSelector=pages%3Dx"
+	another := func(name string) func(*player) any {
+		return func(p *player) any {
+			metadata, _ := p.base["metadata"].(map[string]any)
+			return with(p.base, "metadata", with(with(metadata, "name", name), "labels", map[string]any{"pages": "x"}))
+		}
+	}
+	var steps []step
+	for _, name := range []string{"example", "example-b", "example-c"} {
+		steps = append(steps, step{name: "create " + name, method: http.MethodPost, body: another(name)})
+	}
+	for _, accept := range []string{asJSON, asYAML, "application/json;as=Table;v=v1;g=meta.k8s.io", "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"} {
+		steps = append(steps,
+			step{name: "first page as " + accept, query: "limit=1&" + labelled, accept: accept},
+			step{name: "second page as " + accept, query: "limit=1&continue=$continue&" + labelled, accept: accept},
+			step{name: "the rest as " + accept, query: "continue=$continue&" + labelled, accept: accept},
+		)
+	}
+	return append(steps,
+		step{name: "a page", query: "limit=2&" + labelled},
+		step{name: "delete example-c", method: http.MethodDelete, at: "/example-c"},
+		step{name: "create example-d", method: http.MethodPost, body: another("example-d")},
+		step{name: "the page after it", query: "limit=2&continue=$continue&" + labelled},
+		step{name: "a page of old objects", query: "limit=1&resourceVersion=$since&resourceVersionMatch=Exact&" + labelled},
+		step{name: "a page from the cache", query: "limit=1&resourceVersion=0&" + labelled},
+		step{name: "a page and its match", query: "limit=1&continue=$continue&resourceVersionMatch=NotOlderThan&" + labelled},
+		step{name: "another selector", query: "limit=1&continue=$continue&labelSelector=pages"},
+		step{name: "delete all, dry", method: http.MethodDelete, query: "dryRun=All&" + labelled},
+		step{name: "delete all", method: http.MethodDelete, query: labelled},
+		step{name: "list at last", query: labelled},
+	)
 }
 
 // readOptions are queries of lists.
@@ -301,7 +344,15 @@ func subresourceBodies(name string) []any {
 		pod := func(cpu string) any {
 			return metadata("v1", "Pod", map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "example", "resources": map[string]any{"requests": map[string]any{"cpu": cpu}}}}}})
 		}
-		return []any{pod("1"), pod("-1"), pod("x"), map[string]any{}}
+		pods := []any{pod("1"), pod("-1"), pod("x"), map[string]any{}}
+		for _, spec := range []string{
+			`{"containers":[{"name":"example","resources":{"requests":{"cpu":"1"}},"resizePolicy":[{"resourceName":"cpu","restartPolicy":"NotRequired"}]}]}`,
+			`{"containers":[{"name":"other"}]}`, `{"containers":[]}`, `{"resources":{"requests":{"cpu":"3"}}}`, `{"initContainers":[{"name":"more","image":"i"}]}`,
+		} {
+			value, _ := parseJSON([]byte(spec))
+			pods = append(pods, metadata("v1", "Pod", map[string]any{"spec": value}))
+		}
+		return pods
 	case "approval":
 		csr := func(conditions ...any) any {
 			return metadata("certificates.k8s.io/v1", "CertificateSigningRequest", map[string]any{"status": map[string]any{"conditions": conditions}})
