@@ -95,8 +95,9 @@ type matrix struct {
 	admin  string // token
 	robot  string // the token of a service account
 	jwt    string // the token of an issuer's user
-	// certified and proxy have client certificates, of a user and of a front proxy.
-	certified, proxy *http.Client
+	// certified, proxy and stranger have client certificates, of a user, of a front proxy
+	// and of an authority that the server does not know.
+	certified, proxy, stranger *http.Client
 }
 
 func newMatrix(t *testing.T) *matrix {
@@ -108,6 +109,7 @@ func newMatrix(t *testing.T) *matrix {
 	anonymous := true
 	proxies, proxyFile := newAuthority(t)
 	users, userFile := newAuthority(t)
+	strangers, _ := newAuthority(t)
 	issuer := oidctest.NewProvider(t)
 	s := start(t, server.Config{
 		DataDir: t.TempDir(), Storage: server.Memory, Profiling: true, ClientCAFile: userFile,
@@ -131,6 +133,7 @@ func newMatrix(t *testing.T) *matrix {
 	m := &matrix{
 		policy: readPolicy(t), url: s.URL(), http: connect(func(*rest.Config) {}), admin: "master", jwt: issuer.Token(nil),
 		certified: connect(certified(t, users, "certified")), proxy: connect(certified(t, proxies, "front")),
+		stranger: connect(certified(t, strangers, "master")),
 	}
 	awaitUser(t, s.as(t, func(c *rest.Config) { c.BearerToken = m.jwt }), "oidc:jane") // the issuer has answered
 	m.createObjects(t)
@@ -144,6 +147,9 @@ func (m *matrix) identities(t *testing.T) []identity {
 	list := []identity{
 		{name: "anonymous", user: matrixUser{"system:anonymous", []string{"system:unauthenticated"}}},
 		{name: "a wrong token", token: "wrong", unauthenticated: true},
+		{name: "an unknown certificate", http: m.stranger, unauthenticated: true},
+		{name: "a proxy that names no user", http: m.proxy, unauthenticated: true},
+		{name: "an unknown certificate with a token", http: m.stranger, token: "viewer", user: authenticated("viewer")},
 		{name: "a service account", token: m.robot, user: matrixUser{"system:serviceaccount:a:robot", []string{"system:serviceaccounts", "system:serviceaccounts:a", "system:authenticated"}}},
 		{name: "a bootstrap token", token: "abcdef.0123456789abcdef", user: matrixUser{"system:bootstrap:abcdef", []string{"system:bootstrappers", "system:authenticated"}}},
 		{name: "a user of an issuer", token: m.jwt, user: authenticated("oidc:jane", "dev", "ops")},

@@ -61,7 +61,8 @@ func NeedsNoCredentials(path string) bool {
 
 // Authenticate returns the user of a request: by the headers of a proxy, by client
 // certificate (the common name is the user, the organizations are the groups), or by
-// bearer token. A request without credentials is anonymous where that is allowed; wrong
+// bearer token. As in Kubernetes, the first that is accepted counts, whatever is wrong with
+// the others. A request without credentials is anonymous where that is allowed; wrong
 // credentials are a 401.
 func (a *Authenticator) Authenticate(r *http.Request) (auth.User, error) {
 	begin := time.Now()
@@ -77,7 +78,8 @@ func (a *Authenticator) authenticate(r *http.Request) (auth.User, result) {
 	if user, ok := a.config.RequestHeader.user(r, time.Now()); ok {
 		return user, succeeded
 	}
-	if user, ok := a.userOfCertificate(r); ok {
+	user, ofCertificate := a.userOfCertificate(r)
+	if ofCertificate == succeeded {
 		return user, succeeded
 	}
 	if header := r.Header.Get("Authorization"); header != "" {
@@ -90,6 +92,9 @@ func (a *Authenticator) authenticate(r *http.Request) (auth.User, result) {
 	}
 	if token, ok := webSocketToken(r); ok {
 		return a.userOfToken(r.Context(), token)
+	}
+	if ofCertificate == refused {
+		return auth.User{}, refused // wrong credentials are not the same as none
 	}
 	if a.config.Anonymous(r.URL.Path) {
 		return auth.User{Name: auth.Anonymous, Groups: []string{auth.Unauthenticated}}, succeeded

@@ -19,14 +19,23 @@ import (
 // userOfCertificate verifies the client certificate here rather than in the TLS
 // handshake, so that a certificate of an unknown authority is a 401 that
 // clients can read instead of a broken connection, and that a change of the authorities
-// counts on connections that are open.
-func (a *Authenticator) userOfCertificate(r *http.Request) (auth.User, bool) {
+// counts on connections that are open. The result is unknown if there is no certificate,
+// or one that names no user.
+func (a *Authenticator) userOfCertificate(r *http.Request) (auth.User, result) {
 	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 || a.config.ClientCAs == nil {
-		return auth.User{}, false
+		return auth.User{}, unknown
 	}
-	now := time.Now()
-	a.metrics.remaining.Observe(r.TLS.PeerCertificates[0].NotAfter.Sub(now).Seconds())
-	return a.config.ClientCAs.current.Load().user(r.TLS, now)
+	now, leaf := time.Now(), r.TLS.PeerCertificates[0]
+	a.metrics.remaining.Observe(leaf.NotAfter.Sub(now).Seconds())
+	user, ok := a.config.ClientCAs.current.Load().user(r.TLS, now)
+	switch {
+	case !ok:
+		a.config.Logger.Debug("a client certificate was refused", "subject", leaf.Subject, "issuer", leaf.Issuer, "notAfter", leaf.NotAfter)
+		return auth.User{}, refused
+	case user.Name == "":
+		return auth.User{}, unknown
+	}
+	return user, succeeded
 }
 
 // verifier verifies certificates by one set of authorities, and caches the verdicts. A
@@ -38,8 +47,9 @@ type verifier struct {
 	refused      refusedConnections
 }
 
-// user returns the user whose certificate the client of a connection has.
-func (v *verifier) user(connection *tls.ConnectionState, now time.Time) (auth.User, bool) {
+// user returns the user whose certificate the client of a connection has; ok is false if
+// no authority certifies it. A subject without a common name is a user without a name.
+func (v *verifier) user(connection *tls.ConnectionState, now time.Time) (user auth.User, ok bool) {
 	leaf := connection.PeerCertificates[0]
 	if user, ok := v.verified.lookup(leaf, now); ok {
 		return user, true
@@ -55,11 +65,11 @@ func (v *verifier) user(connection *tls.ConnectionState, now time.Time) (auth.Us
 		Roots: v.roots, Intermediates: intermediates, CurrentTime: now,
 		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	})
-	if err != nil || leaf.Subject.CommonName == "" {
+	if err != nil {
 		v.refused.add(connection, now)
 		return auth.User{}, false
 	}
-	user := userOfSubject(leaf)
+	user = userOfSubject(leaf)
 	v.verified.add(leaf, verifiedCertificate{user, validUntil(chains)})
 	return user, true
 }

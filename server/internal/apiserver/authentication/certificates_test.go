@@ -1,6 +1,7 @@
 package authentication
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -10,12 +11,14 @@ import (
 	"log/slog"
 	"math/big"
 	"net/http"
+	"net/url"
 	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/levelwire/levelwire/internal/pki"
+	"github.com/levelwire/levelwire/server/internal/auth"
 )
 
 // clientCertificate returns a client's certificate and that of its authority.
@@ -72,6 +75,58 @@ func TestRefusedCertificates(t *testing.T) {
 			t.Errorf("a chain of %d certificates was verified", len(long.PeerCertificates))
 		}
 	})
+}
+
+// TestWrongCertificateIsNotAnonymous: a certificate that no authority certifies is wrong,
+// where anonymous requests are answered, too, and each time that it is shown. Another
+// credential that is accepted counts.
+func TestWrongCertificateIsNotAnonymous(t *testing.T) {
+	_, authority := clientCertificate(t)
+	_, proxies := clientCertificate(t)
+	stranger, _ := clientCertificate(t)
+	root, rootKey := certify(t, &x509.Certificate{Subject: pkix.Name{CommonName: "root"}, NotAfter: time.Now().Add(time.Hour), IsCA: true}, nil, nil)
+	nameless, _ := certify(t, &x509.Certificate{NotAfter: time.Now().Add(time.Hour)}, root, rootKey)
+	user, _ := certify(t, &x509.Certificate{Subject: pkix.Name{CommonName: "bob"}, NotAfter: time.Now().Add(time.Hour)}, root, rootKey)
+	a := New(Config{
+		ClientCAs:     NewAuthorities([]*x509.Certificate{authority, root}),
+		RequestHeader: &RequestHeader{CAs: NewAuthorities([]*x509.Certificate{proxies}), UsernameHeaders: []string{"X-Remote-User"}},
+		Tokens:        oneToken{}, Logger: slog.New(slog.DiscardHandler),
+	})
+	for name, test := range map[string]struct {
+		certificate *x509.Certificate
+		header      http.Header
+		want        string // "" if refused
+	}{
+		"none":                        {nil, nil, auth.Anonymous},
+		"without a name":              {nameless, nil, auth.Anonymous},
+		"a user's":                    {user, nil, "bob"},
+		"a stranger's":                {stranger, nil, ""},
+		"a stranger's, a user":        {stranger, http.Header{"X-Remote-User": {"eve"}}, ""},
+		"a stranger's, a good token":  {stranger, http.Header{"Authorization": {"Bearer good"}}, "carol"},
+		"a stranger's, a wrong token": {stranger, http.Header{"Authorization": {"Bearer wrong"}}, ""},
+		"a user's, a wrong token":     {user, http.Header{"Authorization": {"Bearer wrong"}}, "bob"},
+	} {
+		connection := connectionOf()
+		if test.certificate != nil {
+			connection = connectionOf(test.certificate)
+		}
+		for range 2 { // the second time by what is remembered
+			user, err := a.Authenticate(&http.Request{URL: &url.URL{Path: "/livez"}, Header: test.header, TLS: connection})
+			if user.Name != test.want || (err != nil) != (test.want == "") {
+				t.Errorf("%s: got %q, %v; want %q", name, user.Name, err, test.want)
+			}
+		}
+	}
+}
+
+// oneToken knows the token "good", which is carol's.
+type oneToken struct{}
+
+func (oneToken) AuthenticateToken(_ context.Context, token string, _ []string) (auth.Identity, error) {
+	if token != "good" {
+		return auth.Identity{}, auth.ErrUnknownToken
+	}
+	return auth.Identity{User: auth.User{Name: "carol"}}, nil
 }
 
 // TestReplacedAuthorities count at once on open connections: one that is added accepts
