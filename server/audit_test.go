@@ -17,9 +17,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/server"
@@ -178,6 +180,38 @@ func TestAuditLevels(t *testing.T) {
 	}
 	if got := stages(auditLog(t, path, "/version")); got != "get Metadata RequestReceived, get Metadata ResponseComplete" {
 		t.Errorf("/version: %s", got)
+	}
+}
+
+// TestAuditOfProtobuf: the events of a create in protobuf name its object and have it, also of
+// the kinds that client-go does not know.
+func TestAuditOfProtobuf(t *testing.T) {
+	ctx := deadline(t)
+	s, path := audited(t, "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Request, verbs: [create]}]\n")
+	const name = "v1.metrics.example.com"
+	object := &apiregistrationv1.APIService{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: apiregistrationv1.APIServiceSpec{
+			Group: "metrics.example.com", Version: "v1", GroupPriorityMinimum: 100, VersionPriority: 1,
+			Service: &apiregistrationv1.ServiceReference{Namespace: "default", Name: "metrics"}, InsecureSkipTLSVerify: true,
+		},
+	}
+	object.SetGroupVersionKind(apiregistrationv1.SchemeGroupVersion.WithKind("APIService"))
+	var body bytes.Buffer
+	if err := protobuf.NewSerializer(nil, nil).Encode(object, &body); err != nil {
+		t.Fatal(err)
+	}
+	const uri = "/apis/apiregistration.k8s.io/v1/apiservices?fieldManager=test"
+	if response := s.raw(ctx, t, http.MethodPost, uri, body.String(), http.Header{"Content-Type": {"application/vnd.kubernetes.protobuf"}}); response.StatusCode != http.StatusCreated {
+		t.Fatal(response.Status)
+	}
+	s.stop(t)
+	events := auditLog(t, path, uri)
+	if got := stages(events); got != "create Request RequestReceived, create Request ResponseComplete" {
+		t.Fatal(got)
+	}
+	if e := events[1]; e.ObjectRef.Name != name || e.RequestObject == nil || !bytes.Contains(e.RequestObject.Raw, []byte(name)) {
+		t.Errorf("%+v", e)
 	}
 }
 

@@ -8,9 +8,16 @@ import (
 	"mime"
 	"net/http"
 	"strings"
+	"sync"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	metav1beta1 "k8s.io/apimachinery/pkg/apis/meta/v1beta1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
@@ -42,13 +49,35 @@ func toJSON(contentType string, body []byte) (object []byte, ok bool) {
 	return nil, false
 }
 
+// furtherKinds are those that have a protobuf form, as all of Kubernetes do, and are not in
+// client-go's scheme: of extensions, and what is answered in place of objects of any kind.
+var furtherKinds = sync.OnceValue(func() *runtime.Scheme {
+	kinds := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		apiextensionsv1.AddToScheme, apiregistrationv1.AddToScheme, metav1.AddMetaToScheme, metav1beta1.AddMetaToScheme,
+	} {
+		if err := add(kinds); err != nil {
+			panic(err) // unreachable: the kinds do not differ from build to build
+		}
+	}
+	return kinds
+})
+
+// newOf returns an empty object of a kind.
+func newOf(kind schema.GroupVersionKind) (runtime.Object, error) {
+	if object, err := scheme.Scheme.New(kind); err == nil {
+		return object, nil
+	}
+	return furtherKinds().New(kind)
+}
+
 // protobufToJSON knows the kinds of Kubernetes, which alone have a protobuf form.
 func protobufToJSON(body []byte) ([]byte, bool) {
 	kind, _, err := resource.UnwrapProtobuf(body)
 	if err != nil {
 		return nil, false
 	}
-	into, err := scheme.Scheme.New(kind)
+	into, err := newOf(kind)
 	if err != nil {
 		return nil, false
 	}

@@ -9,8 +9,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin"
 )
 
 // TestBodiesAsJSON, whatever format a client speaks.
@@ -52,6 +55,33 @@ func TestBodiesAsJSON(t *testing.T) {
 	}
 	if _, ok := responseJSON(header, []byte("no gzip")); ok {
 		t.Error("what is no gzip was read")
+	}
+}
+
+// TestEveryKindInProtobuf: the objects and lists of each kind that is served in protobuf
+// are written, and what is answered in place of objects.
+func TestEveryKindInProtobuf(t *testing.T) {
+	objects := map[schema.GroupVersionKind]runtime.Object{}
+	for _, r := range builtin.Resources() {
+		objects[r.GroupVersionKind()] = r.New()
+		objects[schema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.ListKind}] = r.NewList()
+	}
+	for _, version := range []string{"v1", "v1beta1"} {
+		gv := schema.GroupVersion{Group: metav1.GroupName, Version: version}
+		objects[gv.WithKind("PartialObjectMetadata")] = &metav1.PartialObjectMetadata{}
+		objects[gv.WithKind("PartialObjectMetadataList")] = &metav1.PartialObjectMetadataList{}
+	}
+	objects[schema.GroupVersionKind{Version: "v1", Kind: "Status"}] = &metav1.Status{}
+	for kind, object := range objects {
+		body, err := resource.MarshalProtobuf(object, kind)
+		if err != nil {
+			t.Errorf("%s: %v", kind, err)
+			continue
+		}
+		got, ok := toJSON(resource.MediaTypeProtobuf, body)
+		if want := `"kind":"` + kind.Kind + `"`; !ok || !strings.Contains(string(got), want) {
+			t.Errorf("%s is %s, %v; want %s", kind, got, ok, want)
+		}
 	}
 }
 
