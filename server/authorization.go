@@ -54,26 +54,27 @@ func (c *Config) completeAuthorization() error {
 			return fmt.Errorf("--authorization-mode names %s twice", mode)
 		}
 	}
-	if err := c.checkFilteredLists(); err != nil {
+	if err := c.checkFilteredLists(c.AuthorizationModes, "authorization-mode"); err != nil {
 		return err
 	}
 	return c.completeWebhook()
 }
 
 // checkFilteredLists refuses to filter by roles and bindings what they do not decide about.
-func (c *Config) checkFilteredLists() error {
+// modes are in the order in which they are asked, and flag is what names them.
+func (c *Config) checkFilteredLists(modes []string, flag string) error {
 	if !c.FilteredLists {
 		return nil
 	}
-	for _, mode := range c.AuthorizationModes {
+	for _, mode := range modes {
 		switch mode {
 		case modeRBAC:
 			return nil
 		case modeWebhook:
-			return errors.New("--filtered-lists needs RBAC before Webhook in --authorization-mode: a webhook that is asked first can deny what roles allow")
+			return fmt.Errorf("--filtered-lists needs RBAC before Webhook in --%s: a webhook that is asked first can deny what roles allow", flag)
 		}
 	}
-	return errors.New("--filtered-lists needs --authorization-mode=RBAC: what is shown is decided by roles and bindings")
+	return fmt.Errorf("--filtered-lists needs RBAC in --%s: what is shown is decided by roles and bindings", flag)
 }
 
 // authorizationConfigFlag is the flag of the file that takes the place of the others.
@@ -84,9 +85,6 @@ func (c *Config) completeAuthorizationConfig() error {
 	if len(c.AuthorizationModes) > 0 || c.AuthorizationWebhook != (AuthorizationWebhook{}) {
 		return fmt.Errorf("--%s cannot be combined with --authorization-mode or the --authorization-webhook flags: name these authorizers in the file", authorizationConfigFlag)
 	}
-	if c.FilteredLists {
-		return fmt.Errorf("--filtered-lists cannot be combined with --%s: the file may name a webhook before RBAC, which can deny what roles allow", authorizationConfigFlag)
-	}
 	data, err := os.ReadFile(c.AuthorizationConfigFile)
 	if err != nil {
 		return fmt.Errorf("--%s: %w", authorizationConfigFlag, err)
@@ -94,7 +92,7 @@ func (c *Config) completeAuthorizationConfig() error {
 	if c.AuthorizationModes, err = authorizationconfig.Types(data, AuthorizationModes()); err != nil {
 		return fmt.Errorf("--%s: %s: %w", authorizationConfigFlag, c.AuthorizationConfigFile, err)
 	}
-	return nil
+	return c.checkFilteredLists(c.AuthorizationModes, authorizationConfigFlag)
 }
 
 // The defaults of kube-apiserver, except for the version: it has v1beta1.
@@ -239,6 +237,7 @@ func (s *Server) combineModes(a *authorization, authorizers map[string]auth.Auth
 func (s *Server) followAuthorizationConfig(a *authorization, authorizers map[string]auth.Authorizer) error {
 	file := authorizationconfig.New(authorizationconfig.Options{
 		Types: AuthorizationModes(), Authorizers: authorizers, NewWebhook: a.newConfiguredWebhook, Counted: a.metrics.Counted,
+		CheckOrder: func(types []string) error { return s.config.checkFilteredLists(types, authorizationConfigFlag) },
 	})
 	a.authorizer, a.webhooks = file, file
 	return s.identity.files.Watch(authorizationConfigFlag, []string{s.config.AuthorizationConfigFile}, func(contents [][]byte) error {

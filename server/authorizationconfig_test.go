@@ -50,12 +50,17 @@ func newReviewServer(t *testing.T) (s *reviewServer, file string) {
 		`"contexts":[{"name":"c","context":{"cluster":"w","user":"u"}}],"current-context":"c"}`))
 }
 
-// authorizationConfig has a webhook that is asked under a condition, and RBAC.
-func authorizationConfig(kubeconfig, condition string) []byte {
-	return fmt.Appendf(nil, `apiVersion: apiserver.config.k8s.io/v1
-kind: AuthorizationConfiguration
-authorizers:
-- type: Webhook
+// authorizersFile has authorizers, in the order in which they are asked.
+func authorizersFile(authorizers ...string) []byte {
+	return []byte("apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers:\n- " + strings.Join(authorizers, "\n- ") + "\n")
+}
+
+// authorizerRBAC and authorizerWebhook are entries of a file. The webhook is asked under a
+// condition.
+const authorizerRBAC = "{type: RBAC, name: rbac}"
+
+func authorizerWebhook(kubeconfig, condition string) string {
+	return fmt.Sprintf(`type: Webhook
   name: hook.example.com
   webhook:
     timeout: 3s
@@ -65,9 +70,12 @@ authorizers:
     failurePolicy: Deny
     connectionInfo: {type: KubeConfigFile, kubeConfigFile: %s}
     matchConditions:
-    - expression: %q
-- {type: RBAC, name: rbac}
-`, kubeconfig, condition)
+    - expression: %q`, kubeconfig, condition)
+}
+
+// authorizationConfig has a webhook that is asked under a condition, and RBAC.
+func authorizationConfig(kubeconfig, condition string) []byte {
+	return authorizersFile(authorizerWebhook(kubeconfig, condition), authorizerRBAC)
 }
 
 // TestAuthorizationConfig: the conditions say what the webhook is asked about; another

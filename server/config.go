@@ -216,8 +216,9 @@ type Config struct {
 	// FilteredLists lets users ask for what they may see of a resource in all namespaces,
 	// instead of everything or nothing: by lists and watches with the parameter
 	// levelwireVisible, and by informers. Only roles and bindings count, so RBAC must be
-	// among the AuthorizationModes, before Webhook. Default: the parameter is ignored, as
-	// Kubernetes ignores it. See docs/users/filtered-lists.md.
+	// among the AuthorizationModes, or in the AuthorizationConfigFile, before every webhook.
+	// Default: the parameter is ignored, as Kubernetes ignores it. See
+	// docs/users/filtered-lists.md.
 	FilteredLists bool
 	// DisableAdmissionPlugins names admission plugins that do not run, for any
 	// request. Without ServiceAccount, the server creates no accounts either.

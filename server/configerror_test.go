@@ -53,7 +53,12 @@ func TestImpossibleConfigurations(t *testing.T) {
 		"config and modes":        {func(c *server.Config) { c.AuthorizationConfigFile, c.AuthorizationModes = "x", []string{"RBAC"} }, "--authorization-config cannot be combined"},
 		"config and webhook":      {func(c *server.Config) { c.AuthorizationConfigFile, c.AuthorizationWebhook.Version = "x", "v1" }, "--authorization-config cannot be combined"},
 		"no authorization config": {func(c *server.Config) { c.AuthorizationConfigFile = "missing" }, "--authorization-config: open missing"},
-		"filter by a file":        {func(c *server.Config) { c.FilteredLists, c.AuthorizationConfigFile = true, "x" }, "--filtered-lists cannot be combined"},
+		"filter by a file that asks a webhook first": {func(c *server.Config) {
+			c.FilteredLists, c.AuthorizationConfigFile = true, mustWrite(t, "authorization.yaml", authorizationConfig(mustWrite(t, "kubeconfig", nil), "true"))
+		}, "--filtered-lists needs RBAC before Webhook in --authorization-config"},
+		"filter by a file without RBAC": {func(c *server.Config) {
+			c.FilteredLists, c.AuthorizationConfigFile = true, mustWrite(t, "authorization.yaml", authorizersFile("{type: AlwaysAllow, name: all}"))
+		}, "--filtered-lists needs RBAC in --authorization-config"},
 		"a nameless header": {func(c *server.Config) {
 			h := &c.Authentication.RequestHeader
 			h.ClientCAFile, h.UIDHeaders = "x", []string{" "}

@@ -104,6 +104,44 @@ func TestFilteredListRefused(t *testing.T) {
 	}
 }
 
+// TestFilteredListsByAFile: with RBAC before the webhooks of --authorization-config, lists are
+// filtered by roles; another file that would have a webhook deny before that does not count.
+func TestFilteredListsByAFile(t *testing.T) {
+	_, kubeconfig := newReviewServer(t) // it denies what is about secrets
+	webhook := authorizerWebhook(kubeconfig, "has(request.resourceAttributes)")
+	path := mustWrite(t, "authorization.yaml", authorizersFile(authorizerRBAC, webhook))
+	log := newLogRecorder()
+	admin, jane := withRBAC(t, func(c *server.Config) {
+		c.AuthorizationModes, c.AuthorizationConfigFile, c.FilteredLists, c.Logger = nil, path, true, log.logger()
+	})
+	ctx := deadline(t)
+	if _, err := client.For[*rbacv1.ClusterRole](admin).Create(ctx, &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "viewer"},
+		Rules:      []rbacv1.PolicyRule{{Verbs: []string{"list", "watch"}, APIGroups: []string{""}, Resources: []string{"secrets"}}},
+	}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.For[*rbacv1.RoleBinding](admin).Namespace("default").Create(ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "viewers"},
+		RoleRef:    rbacv1.RoleRef{Kind: "ClusterRole", Name: "viewer"},
+		Subjects:   []rbacv1.Subject{{Kind: "User", Name: "jane"}},
+	}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	createSecret(ctx, t, admin, "s")
+	expect := func(when string) {
+		t.Helper()
+		secrets, err := client.For[*corev1.Secret](jane).Visible().List(ctx, metav1.ListOptions{})
+		if err != nil || len(secrets.Items) != 1 {
+			t.Errorf("%s: %d secrets, %v", when, len(secrets.Items), err)
+		}
+	}
+	expect("at first")
+	rewrite(t, path, authorizersFile(webhook, authorizerRBAC))
+	log.await(t, "--filtered-lists needs RBAC before Webhook in --authorization-config")
+	expect("after a file that asks the webhook first")
+}
+
 // TestFilteredWatchOfTheSameUser goes on from a list, with roles and without.
 func TestFilteredWatchOfTheSameUser(t *testing.T) {
 	admin, jane := withRBAC(t, func(c *server.Config) { c.FilteredLists = true })

@@ -100,7 +100,7 @@ func (f *serverFlags) registerIdentity(cmd *cobra.Command) {
 	registerTokens(cmd, c)
 	flags.StringSliceVar(&c.APIAudiences, "api-audiences", nil, "what the server calls itself in tokens (default: the first issuer)")
 	flags.StringSliceVar(&c.AuthorizationModes, "authorization-mode", []string{"Node", "RBAC"}, "what decides which requests users may make, asked in this order until one allows or denies: "+strings.Join(server.AuthorizationModes(), ", "))
-	flags.BoolVar(&c.FilteredLists, "filtered-lists", false, "lets users list and watch what they may see in all namespaces, by the parameter levelwireVisible; needs RBAC in --authorization-mode")
+	flags.BoolVar(&c.FilteredLists, "filtered-lists", false, "lets users list and watch what they may see in all namespaces, by the parameter levelwireVisible; needs RBAC before webhooks in --authorization-mode or --authorization-config")
 	registerAuthorizers(cmd, c)
 	flags.StringSliceVar(&c.DisableAdmissionPlugins, "disable-admission-plugins", nil, "admission plugins that have no say: "+strings.Join(server.AdmissionPlugins(), ", "))
 	flags.StringSliceVar(&c.EnableAdmissionPlugins, "enable-admission-plugins", nil, "admission plugins that run although they are off by default: see docs/operators/admission-plugins.md")

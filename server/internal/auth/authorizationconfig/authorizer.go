@@ -29,6 +29,9 @@ type Options struct {
 	// Authorizers are those that were made at the start, by their types, Webhook aside. A
 	// file must name each of them once, in any order.
 	Authorizers map[string]auth.Authorizer
+	// CheckOrder refuses a file by the types of its authorizers, each once, in the order in
+	// which they are asked; nil: any order will do.
+	CheckOrder func(types []string) error
 	// NewWebhook makes an authorizer of the type Webhook. It asks nothing yet.
 	NewWebhook func(name string, config *apiserver.WebhookConfiguration) (Webhook, error)
 	// Counted returns an authorizer that decides as another one does, and counts its
@@ -68,6 +71,9 @@ func (a *Authorizer) Load(data []byte) error {
 	config, err := parse(data, a.opts.Types, a.compiler)
 	if err == nil {
 		err = checkTypes(config, slices.Collect(maps.Keys(a.opts.Authorizers)))
+	}
+	if err == nil && a.opts.CheckOrder != nil {
+		err = a.opts.CheckOrder(typesOf(config))
 	}
 	if err != nil {
 		return err

@@ -128,6 +128,23 @@ func TestLoad(t *testing.T) {
 	}
 }
 
+// TestCheckOrder: a file with an order that is refused changes nothing.
+func TestCheckOrder(t *testing.T) {
+	f := newFixture(t)
+	f.opts.CheckOrder = func(types []string) error {
+		if slices.Index(types, "Webhook") < slices.Index(types, "RBAC") {
+			return errors.New("the webhook is first")
+		}
+		return nil
+	}
+	if err := f.Load(f.file("RBAC", "one", "Node", "two")); err != nil {
+		t.Error(err)
+	}
+	if err := f.Load(f.file("Node", "one", "RBAC", "two")); err == nil || err.Error() != "the webhook is first" || f.decide(t) != auth.Allow {
+		t.Errorf("%v, and %d is decided", err, f.decide(t))
+	}
+}
+
 // TestChanges: another file, and the changes of the authorizers in it, have watches
 // decided about again; those of authorizers that left it do not.
 func TestChanges(t *testing.T) {

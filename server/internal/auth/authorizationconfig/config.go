@@ -30,13 +30,19 @@ func Types(data []byte, known []string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	return typesOf(config), nil
+}
+
+// typesOf returns the types of the authorizers, each once, in the order in which they are
+// asked first.
+func typesOf(config *apiserver.AuthorizationConfiguration) []string {
 	var types []string
 	for _, a := range config.Authorizers {
 		if t := string(a.Type); !slices.Contains(types, t) {
 			types = append(types, t)
 		}
 	}
-	return types, nil
+	return types
 }
 
 // parse reads and validates a file. It compiles the CEL expressions. An error is one line.
