@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -257,6 +259,41 @@ func TestAuditOfWatchesAndUsers(t *testing.T) {
 	}
 	if content, _ := os.ReadFile(path); bytes.Contains(content, []byte("SECRET-TOKEN")) {
 		t.Error("a token is in the log")
+	}
+}
+
+// TestPartsOfASlowRequest: its event says where the time has gone. A webhook that does not
+// answer makes it slow, for the second that it is waited for.
+func TestPartsOfASlowRequest(t *testing.T) {
+	ctx := deadline(t)
+	s, path := audited(t, "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n")
+	hook := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+	}))
+	t.Cleanup(hook.Close)
+	c := s.client(t)
+	validateBy(ctx, t, c, hook, func(w *admissionregistrationv1.ValidatingWebhook) {
+		ignore := admissionregistrationv1.Ignore
+		w.TimeoutSeconds, w.FailurePolicy = new(int32(1)), &ignore
+	})
+	create(ctx, t, c, "slow")
+	c.CloseIdleConnections()
+	s.stop(t)
+	events := auditLog(t, path, "/configmaps")
+	if len(events) != 1 {
+		t.Fatalf("%+v", events)
+	}
+	for _, part := range []string{"total", "authentication", "authorization", "apf-queue-wait", "validating-webhook", "etcd", "serialize-response-object", "response-write"} {
+		took, err := time.ParseDuration(events[0].Annotations["apiserver.latency.k8s.io/"+part])
+		if err != nil || took <= 0 || part == "validating-webhook" && took < time.Second {
+			t.Errorf("%s: %v, %v of %v", part, took, err, events[0].Annotations)
+		}
+	}
+	for _, part := range []string{"mutating-webhook", "impersonation"} {
+		if took, ok := events[0].Annotations["apiserver.latency.k8s.io/"+part]; ok {
+			t.Errorf("%s, which there was not: %s", part, took)
+		}
 	}
 }
 

@@ -134,24 +134,33 @@ func admitAll(ctx context.Context, t *testing.T, c *client.Client) <-chan string
 		_ = json.NewEncoder(w).Encode(&review)
 	}))
 	t.Cleanup(hook.Close)
+	validateBy(ctx, t, c, hook)
+	return got
+}
+
+// validateBy has a webhook, which is changed before, asked about new ConfigMaps.
+func validateBy(ctx context.Context, t *testing.T, c *client.Client, hook *httptest.Server, change ...func(*admissionregistrationv1.ValidatingWebhook)) {
+	t.Helper()
 	none := admissionregistrationv1.SideEffectClassNone
-	_, err := client.For[*admissionregistrationv1.ValidatingWebhookConfiguration](c).Create(ctx, &admissionregistrationv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: "traced"},
-		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-			Name: "traced.example.com", SideEffects: &none, AdmissionReviewVersions: []string{"v1"},
-			ClientConfig: admissionregistrationv1.WebhookClientConfig{
-				URL: &hook.URL, CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: hook.Certificate().Raw}),
-			},
-			Rules: []admissionregistrationv1.RuleWithOperations{{
-				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-				Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
-			}},
+	webhook := admissionregistrationv1.ValidatingWebhook{
+		Name: "validating.example.com", SideEffects: &none, AdmissionReviewVersions: []string{"v1"},
+		ClientConfig: admissionregistrationv1.WebhookClientConfig{
+			URL: &hook.URL, CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: hook.Certificate().Raw}),
+		},
+		Rules: []admissionregistrationv1.RuleWithOperations{{
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+			Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
 		}},
+	}
+	for _, f := range change {
+		f(&webhook)
+	}
+	_, err := client.For[*admissionregistrationv1.ValidatingWebhookConfiguration](c).Create(ctx, &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: "validating"}, Webhooks: []admissionregistrationv1.ValidatingWebhook{webhook},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return got
 }
 
 // TestTraces: a create that is sent with a traceparent is one trace, from its authentication to the

@@ -54,7 +54,7 @@ type writePath struct {
 
 // newWritePath makes the write path. admit gives it its hooks.
 func (s *Server) newWritePath(store storage.Store, table *resource.Table, caches *caches.Set) (*writePath, error) {
-	set, err := registry.NewSet(registry.Config{Store: s.tracer.Store(caches.Feed.Expecting(store)), Resources: table, Cache: caches.Of})
+	set, err := registry.NewSet(registry.Config{Store: s.tracer.Store(s.timed(caches.Feed.Expecting(store))), Resources: table, Cache: caches.Of})
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/levelwire/levelwire/server/internal/apiserver/audit"
 	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/auth"
+	"github.com/levelwire/levelwire/server/internal/registry/reporter"
 	"github.com/levelwire/levelwire/server/internal/tracing"
 )
 
@@ -26,6 +27,7 @@ func (s *Server) auditID(r *http.Request) string {
 // beginAudit begins the audit of a request if the policy has one for it. refused is the
 // error of its authentication. An error is the answer to a request that must not be served.
 func (s *Server) beginAudit(r *http.Request, record *request.Record, user auth.User, refused error, id string, start time.Time) error {
+	authenticated := time.Since(start)
 	t := s.target(r, user)
 	q := s.config.Audit.Begin(r, audit.Attributes{Attributes: t.attributes, Long: t.isLong(r)}, id, start)
 	if q == nil {
@@ -33,6 +35,7 @@ func (s *Server) beginAudit(r *http.Request, record *request.Record, user auth.U
 		return nil
 	}
 	record.BeginAudit(q)
+	q.Took(reporter.Authentication, authenticated)
 	if refused != nil {
 		q.NotAuthenticated(r)
 		return nil
@@ -76,23 +79,26 @@ func (s *Server) authorize(r *http.Request, attributes auth.Attributes) error {
 	if s.config.Tracer != nil {
 		ctx, span = tracing.Start(ctx, "authorization")
 	}
+	record := request.RecordFrom(r.Context())
+	deciding := record.Measure(reporter.Authorization)
 	reason, denied := s.authorizer.AuthorizeRequest(ctx, attributes)
+	deciding.End()
 	if span != nil {
 		tracing.End(span, denied)
 	}
-	auditDecision(r, denied == nil, reason)
+	auditDecision(record, denied == nil, reason)
 	return denied
 }
 
 // authorizeNow is authorize for a request that must not wait for a decision.
 func (s *Server) authorizeNow(r *http.Request, attributes auth.Attributes) error {
 	denied := s.authorizer.AuthorizeNow(r.Context(), attributes)
-	auditDecision(r, denied == nil, "")
+	auditDecision(request.RecordFrom(r.Context()), denied == nil, "")
 	return denied
 }
 
-func auditDecision(r *http.Request, allowed bool, reason string) {
-	if q := request.RecordFrom(r.Context()).Audit; q != nil {
-		q.Authorized(allowed, reason)
+func auditDecision(record *request.Record, allowed bool, reason string) {
+	if record.Audit != nil {
+		record.Audit.Authorized(allowed, reason)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/auth"
 	"github.com/levelwire/levelwire/server/internal/h2/listen"
+	"github.com/levelwire/levelwire/server/internal/registry/reporter"
 	"github.com/levelwire/levelwire/server/internal/tracing"
 	"github.com/levelwire/levelwire/server/internal/ui"
 )
@@ -116,6 +117,7 @@ func (s *Server) impersonate(r *http.Request, user auth.User) (authorization.Imp
 			return authorization.Impersonation{User: user}, err
 		}
 		defer done()
+		defer request.RecordFrom(r.Context()).Measure(reporter.Impersonation).End()
 	}
 	return s.authorizer.Impersonate(r, user, func() auth.Attributes { return targetOf(r, user).attributes })
 }

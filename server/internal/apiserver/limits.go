@@ -16,6 +16,7 @@ import (
 	"github.com/levelwire/levelwire/server/internal/auth"
 	"github.com/levelwire/levelwire/server/internal/h2/listen"
 	"github.com/levelwire/levelwire/server/internal/read"
+	"github.com/levelwire/levelwire/server/internal/registry/reporter"
 	"github.com/levelwire/levelwire/server/internal/runqueue"
 	"github.com/levelwire/levelwire/server/internal/status"
 )
@@ -70,7 +71,7 @@ func (s *Server) limited(w *request.Recorder, r *http.Request) {
 	if isGet || isDifference {
 		slots, seats = s.readSlots, s.readSeats
 	}
-	a := &admission{server: s, user: record.User, slot: slots.Slot(ctx, record.User, s.flow(w, r, &t.attributes, seats))}
+	a := &admission{server: s, record: record, user: record.User, slot: slots.Slot(ctx, record.User, s.flow(w, r, &t.attributes, seats))}
 	defer a.release()
 	w.GuardWrites(a.slot)
 	t.slot = a.slot
@@ -133,6 +134,7 @@ func (s *Server) undecided(user auth.User) (done func(), err error) {
 // body, and a slot from the moment when the body is there.
 type admission struct {
 	server    *Server
+	record    *request.Record
 	user      auth.User
 	slot      *inflight.Slot
 	bodyBytes int64
@@ -156,7 +158,10 @@ func (a *admission) Release(n int) {
 
 // Complete implements request.BodyAdmission.
 func (a *admission) Complete() error {
-	if err := a.slot.Take(); err != nil {
+	waiting := a.record.Measure(reporter.QueueWait)
+	err := a.slot.Take()
+	waiting.End()
+	if err != nil {
 		a.server.metrics.Rejected.Inc()
 		return status.TooManyRequests("the server has received too many requests and has asked us to try again later", 1)
 	}

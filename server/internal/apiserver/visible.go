@@ -67,7 +67,7 @@ func (s *Server) authorizeVisible(w http.ResponseWriter, r *http.Request, q *req
 		}
 	}
 	w.Header().Set(filteredlist.Header, userToken(&q.User))
-	auditDecision(r, true, "limited to the namespaces that the user may see")
+	auditDecision(request.RecordFrom(r.Context()), true, "limited to the namespaces that the user may see")
 	q.Visible = view
 	return view.Close, nil
 }

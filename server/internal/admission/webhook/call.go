@@ -35,7 +35,9 @@ func (r *request) call(ctx context.Context, h *hook, v *version, mutating bool) 
 		return nil, webhookerrors.NewDryRunUnsupportedErr(h.Name)
 	}
 	ctx, span := tracing.Start(ctx, "webhook", attribute.String("webhook.name", h.Name), attribute.String("webhook.configuration", h.configuration))
+	calling := reporter.Measure(ctx, partOf(mutating))
 	response, err := r.ask(ctx, h, v, mutating)
+	calling.End()
 	span.SetAttributes(attribute.Bool("webhook.allowed", err == nil && response.Allowed))
 	tracing.End(span, err)
 	if err != nil {
@@ -57,6 +59,14 @@ func (r *request) call(ctx context.Context, h *hook, v *version, mutating bool) 
 		return nil, &utilwebhook.ErrWebhookRejection{Status: refusal}
 	}
 	return response, nil
+}
+
+// partOf is the part of the request's time that a call is.
+func partOf(mutating bool) reporter.Part {
+	if mutating {
+		return reporter.MutatingWebhook
+	}
+	return reporter.ValidatingWebhook
 }
 
 // ask makes the HTTP request. It waits while maxCalls of the webhook are under way. The

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/levelwire/levelwire/server/internal/auth"
+	"github.com/levelwire/levelwire/server/internal/registry/reporter"
 )
 
 // The annotations that the authorization of a request leaves, as in Kubernetes.
@@ -29,11 +30,18 @@ const (
 	annotationDecision  = "authorization.k8s.io/decision"
 	annotationReason    = "authorization.k8s.io/reason"
 	annotationTruncated = "audit.k8s.io/truncated"
-	// annotationLatency is how long a request took that was slow.
-	annotationLatency = "apiserver.latency.k8s.io/total"
+	// prefixLatency is that of how long a request took that was slow, and its parts.
+	prefixLatency = "apiserver.latency.k8s.io/"
 	// prefixPatch is that of the patches of webhooks, which are parts of objects.
 	prefixPatch = "patch.webhook.admission.k8s.io/"
 )
+
+// partNames are the names of the parts in the annotations, as in Kubernetes.
+var partNames = [reporter.Parts]string{
+	reporter.Authentication: "authentication", reporter.Impersonation: "impersonation", reporter.Authorization: "authorization",
+	reporter.QueueWait: "apf-queue-wait", reporter.MutatingWebhook: "mutating-webhook", reporter.ValidatingWebhook: "validating-webhook",
+	reporter.Storage: "etcd", reporter.Serialization: "serialize-response-object", reporter.ResponseWrite: "response-write",
+}
 
 const (
 	// maxUserAgent, maxAuditID and maxSourceIPs bound what a client can write into each
@@ -57,6 +65,8 @@ type Request struct {
 	refused bool                // the credentials were refused
 	started bool                // an answer has begun
 	ended   bool
+
+	times [reporter.Parts]time.Duration
 
 	onResource bool
 	response   []byte // of what was answered; only at the level RequestResponse
@@ -323,10 +333,35 @@ func (q *Request) Completed(header http.Header) {
 		return
 	}
 	now := time.Now()
-	if took := now.Sub(q.event.RequestReceivedTimestamp.Time); took > slow {
-		q.annotate(annotationLatency, took.String())
-	}
+	q.annotateTimes(now.Sub(q.event.RequestReceivedTimestamp.Time))
 	q.emit(auditinternal.StageResponseComplete, now)
+}
+
+// KeepsTimes reports whether Took is of use: a watch takes as long as its client wants.
+func (q *Request) KeepsTimes() bool { return q.event.Verb != "watch" }
+
+// Took adds what a part of the request has taken. Of those of which several may go on at a
+// time, the longest counts, as in Kubernetes.
+func (q *Request) Took(part reporter.Part, d time.Duration) {
+	switch part {
+	case reporter.Authorization, reporter.QueueWait, reporter.ValidatingWebhook:
+		q.times[part] = max(q.times[part], d)
+	default:
+		q.times[part] += d
+	}
+}
+
+// annotateTimes says of a slow request how long it took, and its parts.
+func (q *Request) annotateTimes(total time.Duration) {
+	if total <= slow || !q.KeepsTimes() {
+		return
+	}
+	q.annotate(prefixLatency+"total", total.String())
+	for part, took := range q.times {
+		if took > 0 {
+			q.annotate(prefixLatency+partNames[part], took.String())
+		}
+	}
 }
 
 // Panicked writes the last event of a request that has met a bug.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,6 +16,7 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 
 	"github.com/levelwire/levelwire/server/internal/auth"
+	"github.com/levelwire/levelwire/server/internal/registry/reporter"
 )
 
 // logged runs f with an Auditor that logs everything at a level, and returns the events.
@@ -103,20 +105,38 @@ func TestWatchThatIsCutEarly(t *testing.T) {
 	}
 }
 
-// TestSlowRequests: their last event says how long they took, as in Kubernetes. One from the future is
-// quick however slow the machine is.
+// TestSlowRequests: their last event says how long they took, and their parts, as in Kubernetes. One
+// from the future is quick however slow the machine is, and a watch is open for as long as its client wants.
 func TestSlowRequests(t *testing.T) {
-	for age, want := range map[time.Duration]bool{-time.Hour: false, time.Minute: true} {
+	for _, test := range []struct {
+		verb string
+		age  time.Duration
+		want bool
+	}{{"list", -time.Hour, false}, {"list", time.Minute, true}, {"watch", time.Minute, false}} {
 		events := logged(t, "Metadata", func(a *Auditor) {
 			r := httptest.NewRequest(http.MethodGet, "/api/v1/pods", nil)
-			q := a.Begin(r, Attributes{Attributes: auth.Attributes{Verb: "list"}}, "id", time.Now().Add(-age))
+			q := a.Begin(r, Attributes{Attributes: auth.Attributes{Verb: test.verb}}, "id", time.Now().Add(-test.age))
 			q.Received()
+			for _, part := range []reporter.Part{reporter.Storage, reporter.ValidatingWebhook} {
+				q.Took(part, time.Second)
+				q.Took(part, 2*time.Second)
+			}
 			q.Started(http.StatusOK)
 			q.Completed(http.Header{})
 		})
+		if !test.want {
+			if len(events[1].Annotations) > 0 {
+				t.Errorf("a %s %v ago: %v", test.verb, test.age, events[1].Annotations)
+			}
+			continue
+		}
 		took, err := time.ParseDuration(events[1].Annotations["apiserver.latency.k8s.io/total"])
-		if (err == nil) != want || want && (took < age || took > 2*age) || len(events[0].Annotations) > 0 {
-			t.Errorf("a request %v ago: %v, %v", age, events[1].Annotations, err)
+		if err != nil || took < test.age || took > 2*test.age || len(events[0].Annotations) > 0 {
+			t.Errorf("a %s %v ago: %v, %v", test.verb, test.age, events[1].Annotations, err)
+		}
+		delete(events[1].Annotations, "apiserver.latency.k8s.io/total")
+		if want := (map[string]string{"apiserver.latency.k8s.io/etcd": "3s", "apiserver.latency.k8s.io/validating-webhook": "2s"}); !maps.Equal(events[1].Annotations, want) {
+			t.Errorf("a %s %v ago has taken %v, want %v", test.verb, test.age, events[1].Annotations, want)
 		}
 	}
 }

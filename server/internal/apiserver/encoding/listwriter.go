@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/read"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
 )
@@ -29,6 +30,7 @@ type listWriter struct {
 
 // WriteList answers with a page.
 func WriteList(w http.ResponseWriter, r *http.Request, encoder Encoder, include metav1.IncludeObjectPolicy, page read.Page) error {
+	defer request.MeasureAnswer(w).End()
 	a := NewAnswer(w, r, encoder.form.ContentType())
 	l := listWriter{answer: a, encoder: encoder, include: include}
 	err := l.write(page)

@@ -15,6 +15,7 @@ import (
 // JSON with resourceVersion, as q.Resource.Marshal makes it; if nil, it is made
 // here. Neither is modified or kept.
 func WriteResult(w http.ResponseWriter, r *http.Request, q *request.Info, code int, obj resource.Object, shown []byte) error {
+	defer request.MeasureAnswer(w).End()
 	form, err := Negotiate(r, ObjectOffer)
 	if err != nil {
 		return err

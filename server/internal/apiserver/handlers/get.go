@@ -21,6 +21,7 @@ func (h *Handlers) get(w http.ResponseWriter, r *http.Request, q *request.Info) 
 	if err != nil {
 		return err
 	}
+	defer request.MeasureAnswer(w).End()
 	body, err := h.Encoder(q.Resource, form).Document(r.Context(), object, q.Query)
 	if err != nil {
 		return err

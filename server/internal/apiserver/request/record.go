@@ -6,6 +6,7 @@ import (
 	"iter"
 	"net/http"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -39,7 +40,7 @@ type Record struct {
 
 	atEnd func() // nil: nothing
 
-	mu       sync.Mutex // guards what follows, and calls of Audit.Annotate
+	mu       sync.Mutex // guards what follows, and calls of Audit.Annotate and Audit.Took
 	warnings []string
 	// early are the annotations of what comes before the audit: the authentication.
 	early [][2]string
@@ -99,6 +100,29 @@ func (c *Record) Annotate(key, value string) {
 	}
 }
 
+// KeepsTimes implements reporter.Timer.
+func (c *Record) KeepsTimes() bool { return c.Audit != nil && c.Audit.KeepsTimes() }
+
+// Took implements reporter.Timer.
+func (c *Record) Took(part reporter.Part, d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.Audit != nil {
+		c.Audit.Took(part, d)
+	}
+}
+
+// Measure begins a part of the request.
+func (c *Record) Measure(part reporter.Part) reporter.Measurement { return reporter.Begin(c, part) }
+
+// MeasureAnswer begins the encoding of the answer that is written to w.
+func MeasureAnswer(w http.ResponseWriter) reporter.Measurement {
+	if recorder, ok := w.(*Recorder); ok {
+		return recorder.record.Measure(reporter.Serialization)
+	}
+	return reporter.Measurement{}
+}
+
 // addWarnings puts the warnings that there are into an answer that begins.
 func (c *Record) addWarnings(w http.ResponseWriter) {
 	c.mu.Lock()
@@ -126,6 +150,10 @@ type Audit interface {
 	KeepsResponse() bool
 	// Wrote is called with each part of the answer, which belongs to the caller.
 	Wrote(p []byte)
+	// KeepsTimes reports whether Took must be called. It is called concurrently.
+	KeepsTimes() bool
+	// Took adds what a part of the request has taken.
+	Took(part reporter.Part, d time.Duration)
 }
 
 // BodyAdmission bounds the bodies that a server keeps, and the requests that it works
@@ -239,7 +267,9 @@ func (w *Recorder) Write(p []byte) (int, error) {
 	if w.record.Audit != nil && w.record.Audit.KeepsResponse() {
 		w.record.Audit.Wrote(p)
 	}
+	writing := w.record.Measure(reporter.ResponseWrite)
 	n, err := w.answer.Write(p)
+	writing.End()
 	return n, w.end(guarded, int64(n), err)
 }
 
@@ -263,7 +293,9 @@ func (w *Recorder) WriteBuffers(parts ...[]byte) (int64, error) {
 			w.record.Audit.Wrote(part)
 		}
 	}
+	writing := w.record.Measure(reporter.ResponseWrite)
 	n, err := gather.WriteBuffers(parts...)
+	writing.End()
 	return n, w.end(guarded, n, err)
 }
 
@@ -271,6 +303,7 @@ func (w *Recorder) WriteBuffers(parts ...[]byte) (int64, error) {
 // little has been written, while the client keeps the window of its connection shut.
 func (w *Recorder) FlushError() error {
 	w.flushed = true
+	defer w.record.Measure(reporter.ResponseWrite).End()
 	if w.slot == nil {
 		return http.NewResponseController(w.answer).Flush()
 	}

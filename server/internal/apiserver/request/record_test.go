@@ -5,12 +5,16 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	_ "github.com/levelwire/levelwire/internal/testwatchdog"
+	"github.com/levelwire/levelwire/server/internal/registry/reporter"
 )
 
 // writes is a slot that knows whether a write is under way.
@@ -98,6 +102,52 @@ type annotated struct {
 }
 
 func (a *annotated) Annotate(key, value string) { a.got = append(a.got, key+"="+value) }
+
+// timed is an audit that is told how long the parts of a request take.
+type timed struct {
+	Audit
+	keeps bool
+	took  []reporter.Part
+}
+
+func (a *timed) KeepsTimes() bool                         { return a.keeps }
+func (a *timed) Took(part reporter.Part, _ time.Duration) { a.took = append(a.took, part) }
+func (a *timed) Started(int)                              {}
+func (a *timed) KeepsResponse() bool                      { return false }
+
+// TestMeasurements: the parts of an audited request are measured, wherever they are in it. A
+// request that is not pays nothing for it.
+func TestMeasurements(t *testing.T) {
+	parts := func(record *Record) {
+		ctx := WithRecord(t.Context(), record)
+		reporter.Measure(ctx, reporter.Storage).End()
+		record.Measure(reporter.QueueWait).End()
+		w := NewRecorder(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil), record)
+		encoding := MeasureAnswer(w)
+		_, _ = w.Write([]byte("x"))
+		encoding.End()
+	}
+	all := []reporter.Part{reporter.Storage, reporter.QueueWait, reporter.ResponseWrite, reporter.Serialization}
+	for keeps, want := range map[bool][]reporter.Part{true: all, false: nil} {
+		audit, record := &timed{keeps: keeps}, &Record{}
+		record.BeginAudit(audit)
+		parts(record)
+		if !slices.Equal(audit.took, want) {
+			t.Errorf("measured %v, want %v", audit.took, want)
+		}
+	}
+	record := &Record{}
+	record.BeginAudit(nil)
+	parts(record)
+	ctx := WithRecord(t.Context(), record)
+	if n := testing.AllocsPerRun(100, func() {
+		reporter.Measure(ctx, reporter.Storage).End()
+		record.Measure(reporter.QueueWait).End()
+	}); n > 0 {
+		t.Errorf("%v allocations for a request that is not audited", n)
+	}
+	reporter.Measure(t.Context(), reporter.Storage).End() // the server's own
+}
 
 // TestEarlyAnnotations: what the authentication says of a request is audited, although the audit
 // begins when the user is known.
