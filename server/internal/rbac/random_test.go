@@ -21,8 +21,9 @@ var questions = flag.Int("questions", 40_000, "how many random questions TestRan
 func TestRandomPolicies(t *testing.T) {
 	r := &generator{testseed.New(t).Rand(0)}
 	const perPolicy = 1_000 // 40 policies, of which some allow little
-	allowed := 0
+	allowed, setBounds := 0, r.randomBounds(t)
 	for asked := 0; asked < *questions; {
+		setBounds()
 		p, d := newPolicy(), newDocumented()
 		size := 1 + r.IntN(pick(r, 60, 300))
 		for i := range size {
@@ -52,6 +53,18 @@ func TestRandomPolicies(t *testing.T) {
 	// One in eleven is allowed on the whole; 2,000 to 4,800 of 40,000 in sixty runs.
 	if allowed < *questions/100 || allowed > *questions*99/100 {
 		t.Errorf("%d of %d questions were allowed: the policies are not random enough", allowed, *questions)
+	}
+}
+
+// randomBounds returns a function that sets how much is compiled, so that small policies are of every
+// form: rules with a key for each combination and without, roles that are asked together and one by one.
+func (r *generator) randomBounds(t *testing.T) (next func()) {
+	few, most, rules := fewCombinations, maxCombinations, maxMergedRules
+	t.Cleanup(func() { fewCombinations, maxCombinations, maxMergedRules = few, most, rules })
+	return func() {
+		fewCombinations = pick(r, 0, 2, few)
+		maxCombinations = pick(r, 0, 8, 40, most)
+		maxMergedRules = pick(r, 0, 30, rules)
 	}
 }
 
@@ -181,7 +194,7 @@ func (r *generator) subjects() []rbacv1.Subject {
 		case 0:
 			subjects = append(subjects, rbacv1.Subject{Kind: "User", Name: pick(r, randomUsers...)})
 		case 1:
-			subjects = append(subjects, rbacv1.Subject{Kind: "Group", Name: pick(r, randomGroups...)})
+			subjects = append(subjects, rbacv1.Subject{Kind: "Group", Name: pick(r, append(randomGroups, fmt.Sprint("team", r.IntN(40)))...)})
 		default:
 			subjects = append(subjects, rbacv1.Subject{Kind: "ServiceAccount", Name: pick(r, "x", "y"), Namespace: pick(r, append(randomNamespaces, "")...)})
 		}
@@ -191,8 +204,8 @@ func (r *generator) subjects() []rbacv1.Subject {
 
 func (r *generator) attributes() auth.Attributes {
 	a := auth.Attributes{User: auth.User{Name: pick(r, randomUsers...)}, Verb: pick(r, append(randomVerbs, "*", "unknown")...)}
-	for range r.IntN(4) {
-		a.User.Groups = append(a.User.Groups, pick(r, randomGroups...))
+	for range r.IntN(pick(r, 4, 4, 3*someGroups)) {
+		a.User.Groups = append(a.User.Groups, pick(r, append(randomGroups, fmt.Sprint("team", r.IntN(40)))...))
 	}
 	if r.IntN(5) == 0 {
 		a.Path = pick(r, append(randomPaths, "/healthz/", "/apis", "/m", "*")...)

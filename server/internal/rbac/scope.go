@@ -12,10 +12,11 @@ const (
 	// scansBeforeMerge is how many times more roles than a scope has are asked before
 	// its roles are compiled together. That costs about as much as these questions.
 	scansBeforeMerge = 16
-	// maxMergedRules is how many rules are compiled together: a decision does that, and
-	// meanwhile changes wait, and with them other decisions.
-	maxMergedRules = 20_000
 )
+
+// maxMergedRules is how many rules are compiled together: a decision does that, and
+// meanwhile changes wait, and with them other decisions. Tests set it.
+var maxMergedRules = 20_000
 
 // scope is where a subject has roles: everywhere, or in one namespace. Its roles are
 // guarded by the lock of the Index.

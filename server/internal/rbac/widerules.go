@@ -7,10 +7,10 @@ import (
 
 // A rule is compiled to a key for each of its combinations of a group, a resource and a name. One of
 // a few kilobytes has millions. So a rule with more than fewCombinations is kept as it is once the
-// others have maxCombinations.
-const (
-	fewCombinations = 64
-	maxCombinations = 50_000
+// others have maxCombinations. Tests set both, to have small policies with wide rules.
+var (
+	fewCombinations = 64.0
+	maxCombinations = 50_000.0
 )
 
 // combinations returns how many keys a rule is compiled to.
