@@ -81,6 +81,9 @@ func (w *pendingWrite) askHooks(ctx context.Context) error {
 	if w.operation == Create {
 		call(w.registry.res.Strategy.CompleteNew, w.object)
 	}
+	if f := w.registry.res.Strategy.CompleteSubresource; f != nil && w.endpoint.Scope == ScopeSubresource {
+		f(w.endpoint.Subresource, w.object)
+	}
 	if err := w.validate(ctx); err != nil {
 		return err
 	}
@@ -118,6 +121,13 @@ func (w *pendingWrite) replaceObject(ctx context.Context, obj resource.Object) e
 		return status.BadRequest("admission may not change the namespace of the object from %q to %q", w.object.GetNamespace(), ns)
 	}
 	obj.SetResourceVersion(w.object.GetResourceVersion())
+	if w.action == replace && w.endpoint.Scope == ScopeSubresource { // the rest falls away, as of what a client sends
+		merged, err := w.mergeSubresource(obj)
+		if err != nil {
+			return err
+		}
+		obj = merged
+	}
 	before := w.object
 	w.object = obj
 	w.name, w.request.Name, w.request.Object = name, name, obj

@@ -1,6 +1,7 @@
 package registry_test
 
 import (
+	"context"
 	"sync"
 	"testing"
 
@@ -216,4 +217,58 @@ func TestResizeOfOtherContainers(t *testing.T) {
 		_, err := r.UpdateSubresource(t.Context(), "default", "a", "resize", changing(change), registry.UpdateOptions{})
 		wantStatus(t, want, err, 422, metav1.StatusReasonInvalid, want)
 	}
+}
+
+// TestResizeOfAHook: what a mutating hook changes besides what is resized falls away, as of what a client
+// sends.
+func TestResizeOfAHook(t *testing.T) {
+	_, put := builtinFixture(t, func(ctx context.Context, q *registry.Request) error {
+		pod, ok := q.Object.DeepCopyObject().(*corev1.Pod)
+		if !ok {
+			return nil
+		}
+		pod.Labels = map[string]string{"by": "hook"}
+		pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "by", Value: "hook"}}
+		pod.Spec.Containers[0].Resources.Requests["memory"] = resourceapi.MustParse("3Gi")
+		pod.Status.Message = "by a hook"
+		return q.Replace(ctx, pod)
+	})
+	r := put(builtin.Table().Lookup("", "v1", "pods"), resizable)
+	result, err := r.UpdateSubresource(t.Context(), "default", "a", "resize", changing(func(p *corev1.Pod) {
+		p.Spec.Containers[0].Resources.Requests["cpu"] = resourceapi.MustParse("2")
+	}), registry.UpdateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := result.Object.(*corev1.Pod)
+	if has := pod.Spec.Containers[0]; has.Resources.Requests.Cpu().String() != "2" || has.Resources.Requests.Memory().String() != "3Gi" {
+		t.Errorf("the container requests %v", has.Resources.Requests)
+	}
+	if pod.Labels["by"] != "" || len(pod.Spec.Containers[0].Env) != 0 || pod.Status.Message != "" {
+		t.Errorf("stored with labels %v, env %v, message %q", pod.Labels, pod.Spec.Containers[0].Env, pod.Status.Message)
+	}
+}
+
+// TestResizeOfWhatContainersShare: it is completed by what the containers have, as in a new pod.
+func TestResizeOfWhatContainersShare(t *testing.T) {
+	_, put := builtinFixture(t)
+	r := put(builtin.Table().Lookup("", "v1", "pods"), resizable)
+	result, err := r.UpdateSubresource(t.Context(), "default", "a", "resize", changing(func(p *corev1.Pod) {
+		p.Spec.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resourceapi.MustParse("2")}}
+	}), registry.UpdateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared := result.Object.(*corev1.Pod).Spec.Resources
+	if shared.Limits.Cpu().String() != "2" || shared.Requests.Cpu().String() != "1" || shared.Requests.Memory().String() != "1Gi" {
+		t.Errorf("the pod has %+v", shared)
+	}
+}
+
+// resizable gives a pod a container that requests something.
+func resizable(obj resource.Object) {
+	pod := obj.(*corev1.Pod)
+	pod.Spec.Containers = []corev1.Container{{Name: "c", Image: "i", Resources: corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{"cpu": resourceapi.MustParse("1"), "memory": resourceapi.MustParse("1Gi")},
+	}}}
 }

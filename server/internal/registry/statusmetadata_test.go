@@ -34,8 +34,8 @@ var keptByStatus = map[string]string{
 
 // builtinFixture is a fixture of the kinds of Kubernetes, in which put stores an object
 // that need not be valid.
-func builtinFixture(t *testing.T) (f *fixture, put func(res *resource.Resource, change func(resource.Object)) registry.Registry) {
-	f = newFixture(t, func(c *registry.Config) { c.Resources = builtin.Table() })
+func builtinFixture(t *testing.T, hooks ...registry.Admission) (f *fixture, put func(res *resource.Resource, change func(resource.Object)) registry.Registry) {
+	f = newFixture(t, func(c *registry.Config) { c.Resources, c.Admission = builtin.Table(), append(c.Admission, hooks...) })
 	return f, func(res *resource.Resource, change func(resource.Object)) registry.Registry {
 		t.Helper()
 		obj := res.New()

@@ -111,8 +111,8 @@ func mergeEphemeralContainers(current, wanted resource.Object) bool {
 	return ok
 }
 
-// mergeResize takes the resources of the pod and of its containers. Other containers than the pod has
-// are taken as they are, so that validation refuses them.
+// mergeResize takes the resources of the pod and of its containers. If there are other containers
+// than the pod has, all is taken, so that validation refuses them.
 func mergeResize(current, wanted resource.Object) bool {
 	pod, ok := current.(*corev1.Pod)
 	from, same := wanted.(*corev1.Pod)

@@ -40,6 +40,9 @@ type Strategy struct {
 	// CompleteNew sets in a new object what depends on what the client and the mutating
 	// hooks have set. It is called once, after the hooks and before validation.
 	CompleteNew func(obj Object)
+	// CompleteSubresource is CompleteNew for a change through another subresource than status and
+	// scale, named as in its URL.
+	CompleteSubresource func(subresource string, obj Object)
 	// CompleteStored sets in a new or replaced object what is different in one that Kubernetes reads
 	// again after it has stored it. It is called after all hooks and validation, which do not see it.
 	CompleteStored func(obj Object)

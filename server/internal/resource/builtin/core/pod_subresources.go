@@ -20,6 +20,13 @@ func validatePodSubresource(subresource string, pod, old *corev1.Pod) field.Erro
 	return nil
 }
 
+// completeResize completes what the containers share, as in a new pod.
+func completeResize(subresource string, pod *corev1.Pod) {
+	if subresource == "resize" {
+		podspec.DefaultPodResources(&pod.Spec)
+	}
+}
+
 // validateAddedEphemeral: an ephemeral container stays as it came.
 func validateAddedEphemeral(pod, old *corev1.Pod) field.ErrorList {
 	at := validate.SpecPath.Child("ephemeralContainers")

@@ -15,6 +15,7 @@ func podRules() define.Rules[*corev1.Pod] {
 		Default:                defaultPod,
 		PrepareForCreate:       preparePodForCreate,
 		CompleteNew:            completeNewPod,
+		CompleteSubresource:    completeResize,
 		PrepareForUpdate:       preparePodForUpdate,
 		PrepareForStatusUpdate: preparePodForStatusUpdate,
 		ValidateCreate:         validateNewPod,

@@ -19,6 +19,7 @@ type Rules[T resource.Object] struct {
 	DefaultTimes           func(obj T, now metav1.Time)
 	PrepareForCreate       func(obj T)
 	CompleteNew            func(obj T)
+	CompleteSubresource    func(subresource string, obj T)
 	CompleteStored         func(obj T)
 	CompleteStatus         func(obj T)
 	PrepareForUpdate       func(obj, old T)
@@ -47,6 +48,7 @@ func strategy[T resource.Object](k Kind, s Rules[T]) resource.Strategy {
 		DefaultTimes:           timed(s.DefaultTimes),
 		PrepareForCreate:       one(s.PrepareForCreate),
 		CompleteNew:            one(s.CompleteNew),
+		CompleteSubresource:    ofSubresource(s.CompleteSubresource),
 		CompleteStored:         one(s.CompleteStored),
 		CompleteStatus:         one(s.CompleteStatus),
 		PrepareForUpdate:       two(s.PrepareForUpdate),
@@ -91,6 +93,13 @@ func one[T resource.Object](f func(T)) func(resource.Object) {
 		return nil
 	}
 	return func(obj resource.Object) { f(obj.(T)) }
+}
+
+func ofSubresource[T resource.Object](f func(string, T)) func(string, resource.Object) {
+	if f == nil {
+		return nil
+	}
+	return func(subresource string, obj resource.Object) { f(subresource, obj.(T)) }
 }
 
 func timed[T resource.Object](f func(T, metav1.Time)) func(resource.Object, metav1.Time) {
