@@ -1,11 +1,14 @@
 package authentication
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/asn1"
 	"encoding/hex"
+	"errors"
+	"log/slog"
 	"net/http"
 	"runtime"
 	"slices"
@@ -20,23 +23,43 @@ import (
 // handshake, so that a certificate of an unknown authority is a 401 that
 // clients can read instead of a broken connection, and that a change of the authorities
 // counts on connections that are open. The result is unknown if there is no certificate,
-// or one that names no user.
+// or one that names no user. Where proxies are known, a certificate without a name is a proxy's or
+// refused, as in Kubernetes.
 func (a *Authenticator) userOfCertificate(r *http.Request) (auth.User, result) {
 	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 || a.config.ClientCAs == nil {
 		return auth.User{}, unknown
 	}
 	now, leaf := time.Now(), r.TLS.PeerCertificates[0]
 	a.metrics.remaining.Observe(leaf.NotAfter.Sub(now).Seconds())
-	user, ok := a.config.ClientCAs.current.Load().user(r.TLS, now)
-	switch {
-	case !ok:
-		a.config.Logger.Debug("a client certificate was refused", "subject", leaf.Subject, "issuer", leaf.Issuer, "notAfter", leaf.NotAfter)
+	user, err := a.config.ClientCAs.current.Load().user(r.TLS, now)
+	switch proxies := a.config.RequestHeader; {
+	case err != nil:
+		a.logRefusal(r.Context(), leaf, err)
 		return auth.User{}, refused
-	case user.Name == "":
-		return auth.User{}, unknown
+	case user.Name != "":
+		return user, succeeded
+	case proxies != nil && !proxies.isProxy(r.TLS, now):
+		return auth.User{}, refused
 	}
-	return user, succeeded
+	return auth.User{}, unknown
 }
+
+// logRefusal says why a certificate was refused, with no more of it than fits in a line: its client is
+// not known.
+func (a *Authenticator) logRefusal(ctx context.Context, leaf *x509.Certificate, err error) {
+	if !a.config.Logger.Enabled(ctx, slog.LevelDebug) {
+		return
+	}
+	const most = 256 // bytes
+	short := func(name string) string { return name[:min(len(name), most)] }
+	a.config.Logger.Debug("a client certificate was refused", "error", short(err.Error()),
+		"subject", short(leaf.Subject.String()), "issuer", short(leaf.Issuer.String()), "notAfter", leaf.NotAfter)
+}
+
+var (
+	errLongChain     = errors.New("the client sends too many certificates")
+	errRefusedBefore = errors.New("refused a moment ago on the same connection")
+)
 
 // verifier verifies certificates by one set of authorities, and caches the verdicts. A
 // change of the authorities makes another one. It is safe for concurrent use.
@@ -47,15 +70,18 @@ type verifier struct {
 	refused      refusedConnections
 }
 
-// user returns the user whose certificate the client of a connection has; ok is false if
-// no authority certifies it. A subject without a common name is a user without a name.
-func (v *verifier) user(connection *tls.ConnectionState, now time.Time) (user auth.User, ok bool) {
+// user returns the user whose certificate the client of a connection has, or why no
+// authority certifies it. A subject without a common name is a user without a name.
+func (v *verifier) user(connection *tls.ConnectionState, now time.Time) (auth.User, error) {
 	leaf := connection.PeerCertificates[0]
 	if user, ok := v.verified.lookup(leaf, now); ok {
-		return user, true
+		return user, nil
 	}
-	if len(connection.PeerCertificates) > maxChain || v.refused.has(connection, now) {
-		return auth.User{}, false
+	switch {
+	case len(connection.PeerCertificates) > maxChain:
+		return auth.User{}, errLongChain
+	case v.refused.has(connection, now):
+		return auth.User{}, errRefusedBefore
 	}
 	intermediates := x509.NewCertPool()
 	for _, c := range connection.PeerCertificates[1:] {
@@ -67,11 +93,11 @@ func (v *verifier) user(connection *tls.ConnectionState, now time.Time) (user au
 	})
 	if err != nil {
 		v.refused.add(connection, now)
-		return auth.User{}, false
+		return auth.User{}, err
 	}
-	user = userOfSubject(leaf)
+	user := userOfSubject(leaf)
 	v.verified.add(leaf, verifiedCertificate{user, validUntil(chains)})
-	return user, true
+	return user, nil
 }
 
 // extraCredential is the key of auth.User.Extra for which credential was used, as

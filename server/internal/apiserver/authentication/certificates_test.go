@@ -98,7 +98,7 @@ func TestWrongCertificateIsNotAnonymous(t *testing.T) {
 		want        string // "" if refused
 	}{
 		"none":                        {nil, nil, auth.Anonymous},
-		"without a name":              {nameless, nil, auth.Anonymous},
+		"without a name":              {nameless, nil, ""},
 		"a user's":                    {user, nil, "bob"},
 		"a stranger's":                {stranger, nil, ""},
 		"a stranger's, a user":        {stranger, http.Header{"X-Remote-User": {"eve"}}, ""},
@@ -115,6 +115,28 @@ func TestWrongCertificateIsNotAnonymous(t *testing.T) {
 			if user.Name != test.want || (err != nil) != (test.want == "") {
 				t.Errorf("%s: got %q, %v; want %q", name, user.Name, err, test.want)
 			}
+		}
+	}
+}
+
+// TestCertificateWithoutAName: it is none, unless proxies are known: then only one of theirs.
+func TestCertificateWithoutAName(t *testing.T) {
+	root, rootKey := certify(t, &x509.Certificate{Subject: pkix.Name{CommonName: "root"}, NotAfter: time.Now().Add(time.Hour), IsCA: true}, nil, nil)
+	nameless, _ := certify(t, &x509.Certificate{NotAfter: time.Now().Add(time.Hour)}, root, rootKey)
+	_, stranger := clientCertificate(t)
+	for name, test := range map[string]struct {
+		proxies *RequestHeader
+		want    string
+	}{
+		"no proxies":            {nil, auth.Anonymous},
+		"another authority":     {&RequestHeader{CAs: NewAuthorities([]*x509.Certificate{stranger})}, ""},
+		"the same authority":    {&RequestHeader{CAs: NewAuthorities([]*x509.Certificate{root})}, auth.Anonymous},
+		"proxies of other name": {&RequestHeader{CAs: NewAuthorities([]*x509.Certificate{root}), AllowedNames: []string{"proxy"}}, ""},
+	} {
+		a := New(Config{ClientCAs: NewAuthorities([]*x509.Certificate{root}), RequestHeader: test.proxies, Logger: slog.New(slog.DiscardHandler)})
+		user, err := a.Authenticate(&http.Request{URL: &url.URL{Path: "/livez"}, TLS: connectionOf(nameless)})
+		if user.Name != test.want || (err != nil) != (test.want == "") {
+			t.Errorf("%s: got %q, %v; want %q", name, user.Name, err, test.want)
 		}
 	}
 }
@@ -163,13 +185,13 @@ func TestCachedVerdictEndsWithTheIssuer(t *testing.T) {
 	leaf, _ := certify(t, &x509.Certificate{Subject: pkix.Name{CommonName: "alice", ExtraNames: []pkix.AttributeTypeAndValue{{Type: uidOID, Value: "u-1"}}}, NotAfter: now.Add(24 * time.Hour)}, short, shortKey)
 	v := NewAuthorities([]*x509.Certificate{root}).current.Load()
 	connection := connectionOf(leaf, short)
-	if user, ok := v.user(connection, now); !ok || user.Name != "alice" || user.UID != "u-1" || len(user.Extra[extraCredential]) != 1 {
-		t.Fatalf("%+v, %v", user, ok)
+	if user, err := v.user(connection, now); err != nil || user.Name != "alice" || user.UID != "u-1" || len(user.Extra[extraCredential]) != 1 {
+		t.Fatalf("%+v, %v", user, err)
 	}
-	if _, ok := v.user(connection, now.Add(59*time.Minute)); !ok {
+	if _, err := v.user(connection, now.Add(59*time.Minute)); err != nil {
 		t.Error("refused before the intermediate authority expires")
 	}
-	if _, ok := v.user(connection, now.Add(61*time.Minute)); ok {
+	if _, err := v.user(connection, now.Add(61*time.Minute)); err == nil {
 		t.Error("accepted after the intermediate authority has expired")
 	}
 }

@@ -1,6 +1,7 @@
 package authentication
 
 import (
+	"crypto/tls"
 	"crypto/x509"
 	"net/http"
 	"net/url"
@@ -40,8 +41,7 @@ func (h *RequestHeader) user(r *http.Request, now time.Time) (user auth.User, ok
 	if user.Name == "" {
 		return auth.User{}, false
 	}
-	proxy, ok := h.CAs.current.Load().user(r.TLS, now)
-	if !ok || len(h.AllowedNames) > 0 && !slices.Contains(h.AllowedNames, proxy.Name) {
+	if !h.isProxy(r.TLS, now) {
 		return auth.User{}, false
 	}
 	user.UID = firstValue(r.Header, h.UIDHeaders)
@@ -57,6 +57,12 @@ func (h *RequestHeader) user(r *http.Request, now time.Time) (user auth.User, ok
 		return user, true // the proxy says that it does not know its client
 	}
 	return user.AsAuthenticated(), true
+}
+
+// isProxy reports whether the client of a connection has the certificate of a proxy.
+func (h *RequestHeader) isProxy(connection *tls.ConnectionState, now time.Time) bool {
+	proxy, err := h.CAs.current.Load().user(connection, now)
+	return err == nil && (len(h.AllowedNames) == 0 || slices.Contains(h.AllowedNames, proxy.Name))
 }
 
 func firstValue(header http.Header, names []string) string {
