@@ -8,8 +8,7 @@ import (
 	"github.com/levelwire/levelwire/storage"
 )
 
-// timed returns a store whose writes report how long they take to their requests, if those
-// are audited.
+// timed returns a store that reports to requests how long it takes, if they are audited.
 func (s *Server) timed(base storage.Store) storage.Store {
 	if !s.config.Audit.Enabled() {
 		return base
@@ -18,6 +17,15 @@ func (s *Server) timed(base storage.Store) storage.Store {
 }
 
 type timedStore struct{ storage.Store }
+
+// Unwrap returns the store that is measured; see storage.Innermost.
+func (s timedStore) Unwrap() storage.Store { return s.Store }
+
+// Get implements storage.Reader.
+func (s timedStore) Get(ctx context.Context, key string, at storage.Revision) (storage.KeyValue, error) {
+	defer reporter.Measure(ctx, reporter.Storage).End()
+	return s.Store.Get(ctx, key, at)
+}
 
 // Create implements storage.Writer.
 func (s timedStore) Create(ctx context.Context, key string, value []byte, ttl time.Duration) (storage.Revision, error) {

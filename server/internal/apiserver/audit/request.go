@@ -344,7 +344,7 @@ func (q *Request) KeepsTimes() bool { return q.event.Verb != "watch" }
 // time, the longest counts, as in Kubernetes.
 func (q *Request) Took(part reporter.Part, d time.Duration) {
 	switch part {
-	case reporter.Authorization, reporter.QueueWait, reporter.ValidatingWebhook:
+	case reporter.Authorization, reporter.ValidatingWebhook:
 		q.times[part] = max(q.times[part], d)
 	default:
 		q.times[part] += d

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
+	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/status"
 )
@@ -24,7 +25,9 @@ func WriteObject(w http.ResponseWriter, r *http.Request, code int, obj runtime.O
 	if err != nil {
 		return err
 	}
+	encoding := request.MeasureAnswer(w)
 	body, err := encodeObject(form, obj)
+	encoding.End()
 	if err != nil {
 		return err
 	}

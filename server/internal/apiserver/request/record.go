@@ -303,16 +303,13 @@ func (w *Recorder) WriteBuffers(parts ...[]byte) (int64, error) {
 // little has been written, while the client keeps the window of its connection shut.
 func (w *Recorder) FlushError() error {
 	w.flushed = true
-	defer w.record.Measure(reporter.ResponseWrite).End()
-	if w.slot == nil {
-		return http.NewResponseController(w.answer).Flush()
+	if w.slot != nil {
+		w.slot.BeginWrite()
 	}
-	w.slot.BeginWrite()
+	writing := w.record.Measure(reporter.ResponseWrite)
 	err := http.NewResponseController(w.answer).Flush()
-	if e := w.slot.EndWrite(); err == nil {
-		err = e
-	}
-	return err
+	writing.End()
+	return w.end(w.slot != nil, 0, err)
 }
 
 // begin precedes a write of n bytes, and reports whether it is guarded.
@@ -338,6 +335,7 @@ func (w *Recorder) end(guarded bool, n int64, err error) error {
 	if !guarded {
 		return err
 	}
+	defer w.record.Measure(reporter.QueueWait).End() // for a seat that was given back meanwhile
 	if e := w.slot.EndWrite(); err == nil {
 		err = e
 	}

@@ -16,7 +16,7 @@ const (
 	QueueWait // for seats
 	MutatingWebhook
 	ValidatingWebhook
-	Storage       // writes of the store
+	Storage       // reads and writes of the store
 	Serialization // of the answer; what is sent meanwhile included
 	ResponseWrite
 	Parts
