@@ -50,14 +50,17 @@ func load(t *testing.T, name string) string {
 	return string(out)
 }
 
-// define creates a definition and waits until the server serves it.
-func (p *peer) define(body, name, served string) {
+// define creates a definition and waits until the server serves it, by the paths of its versions: each has
+// a cache of its own upstream, which answers lists with 429 until it is there.
+func (p *peer) define(body, name string, served ...string) {
 	p.t.Helper()
 	if got := p.ask(request{method: "POST", path: definitions, body: body}); got.code != http.StatusCreated {
 		p.t.Fatalf("%s: %d %v", p.name, got.code, got.body)
 	}
 	p.until(request{method: "GET", path: definitions + "/" + name}, func(a answer) bool { return strings.Contains(text(a.body), `"status":"True","type":"Established"`) })
-	p.until(request{method: "GET", path: served}, func(a answer) bool { return a.code == http.StatusOK })
+	for _, path := range served {
+		p.until(request{method: "GET", path: path}, func(a answer) bool { return a.code == http.StatusOK })
+	}
 }
 
 func text(v any) string {
@@ -98,7 +101,7 @@ func same(t *testing.T, both []*peer, r request) {
 func TestSameAnswers(t *testing.T) {
 	both := peers(t)
 	for _, p := range both {
-		p.define(load(t, "shirts.yaml"), "shirts.tests.example.com", shirts)
+		p.define(load(t, "shirts.yaml"), "shirts.tests.example.com", shirts, beta)
 	}
 	for _, r := range requests {
 		same(t, both, r)
@@ -124,7 +127,7 @@ func schemaOf(a answer) any {
 func TestSameStore(t *testing.T) {
 	both := peers(t)
 	for _, p := range both {
-		p.define(load(t, "shirts.yaml"), "shirts.tests.example.com", shirts)
+		p.define(load(t, "shirts.yaml"), "shirts.tests.example.com", shirts, beta)
 		p.write(inStore+"theirs", `{"apiVersion":"tests.example.com/v1","kind":"Shirt","metadata":{"creationTimestamp":"2026-01-02T03:04:05Z",`+
 			`"labels":{"good":"yes","bad":1},"annotations":{"bad":{}},"name":"theirs","namespace":"default","odd":1,"uid":"6e1f4b1a-0f3a-4b6c-9f3a-6f0d3a1b2c3d"},`+
 			`"odd":1,"spec":{"size":null,"odd":1,"stripes":["a"]}}`)
@@ -136,22 +139,25 @@ func TestSameStore(t *testing.T) {
 
 	const key, name = "/registry/apiextensions.k8s.io/customresourcedefinitions/", "socks.tests.example.com"
 	socks := strings.NewReplacer("shirts", "socks", "Shirt", "Sock", `"st"`, `"so"`, "shirt", "sock").Replace(load(t, "shirts.yaml"))
-	both[0].define(socks, name, "/apis/tests.example.com/v1/socks")
+	lists := []string{"/apis/tests.example.com/v1/socks", "/apis/tests.example.com/v1beta1/socks"}
+	both[0].define(socks, name, lists...)
 	stored := string(both[0].read(key + name))
 	if !strings.Contains(stored, "apiextensions.k8s.io/v1beta1") {
 		t.Fatalf("upstream stores %s", stored)
 	}
 	both[1].write(key+name, stored)
-	both[1].until(request{method: "GET", path: "/apis/tests.example.com/v1/socks"}, func(a answer) bool { return a.code == http.StatusOK })
+	for _, path := range lists {
+		both[1].until(request{method: "GET", path: path}, func(a answer) bool { return a.code == http.StatusOK })
+	}
 	same(t, both, request{name: "stored as v1beta1", method: "GET", path: definitions + "/" + name})
-	same(t, both, request{name: "its version", method: "GET", path: "/apis/tests.example.com/v1beta1/socks"})
+	same(t, both, request{name: "its version", method: "GET", path: lists[1]})
 }
 
 // TestSameEnd deletes a definition one of whose objects stays for a while.
 func TestSameEnd(t *testing.T) {
 	both := peers(t)
 	for _, p := range both {
-		p.define(load(t, "shirts.yaml"), "shirts.tests.example.com", shirts)
+		p.define(load(t, "shirts.yaml"), "shirts.tests.example.com", shirts, beta)
 	}
 	for _, r := range []request{
 		{name: "an object that stays", method: "POST", path: shirts, body: `{"apiVersion":"tests.example.com/v1","kind":"Shirt","metadata":{"name":"kept","finalizers":["example.com/keep"]}}`},
