@@ -95,7 +95,7 @@ func TestVerdictsOnCertificateRequests(t *testing.T) {
 	}
 	set(422, "approval", condition("Approved=False"), `status.conditions[0].status: Unsupported value: "False": supported values: "True"`)
 	set(422, "approval", condition("Example=Maybe"), `status.conditions[0].status: Unsupported value: "Maybe": supported values: "False", "True", "Unknown"`)
-	set(422, "approval", condition("Approved=True", "Denied=True"), "must specify at most one of: `conditions[{")
+	set(422, "approval", condition("Approved=True", "Denied=True"), "must specify at most one of: `conditions[{\"type\": \"Approved\"}]`, `conditions[{\"type\": \"Denied\"}]`")
 	set(422, "approval", condition("Example=True", "Example=True"), `status.conditions[1].type: Duplicate value: "Example"`)
 	set(422, "status", condition("Approved=True"), `status.conditions: Forbidden: updates may not add a condition of type "Approved"`)
 	set(200, "approval", condition("Approved=True"), ``)
