@@ -11,9 +11,13 @@ import (
 	"net/http"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/client-go/kubernetes/scheme"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -21,7 +25,20 @@ const (
 	asYAML     = "application/yaml"
 	asProtobuf = "application/vnd.kubernetes.protobuf"
 	asCBOR     = "application/cbor"
+	// noContentType stands for a body without a Content-Type.
+	noContentType = "none"
 )
+
+// typed has the kinds that have a form in protobuf: those of client-go and of the servers behind it.
+var typed = func() *runtime.Scheme {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, apiextensionsv1.AddToScheme, apiregistrationv1.AddToScheme} {
+		if err := add(s); err != nil {
+			panic(err) // the kinds are fixed
+		}
+	}
+	return s
+}()
 
 // comparedHeaders are those of an answer that both servers must set alike; others are of one answer
 // (Date, Audit-Id) or of one server's objects.
@@ -78,7 +95,7 @@ func parseBody(contentType string, text []byte) (map[string]any, error) {
 }
 
 func protobufToJSON(text []byte) ([]byte, error) {
-	object, _, err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Decode(text, nil, nil)
+	object, _, err := protobuf.NewSerializer(typed, typed).Decode(text, nil, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -104,12 +121,12 @@ func encodedAs(format string, body func(*player) any) func(*player) any {
 }
 
 func jsonToProtobuf(text []byte) ([]byte, error) {
-	object, _, err := scheme.Codecs.UniversalDeserializer().Decode(text, nil, nil)
+	object, _, err := serializer.NewCodecFactory(typed).UniversalDeserializer().Decode(text, nil, nil)
 	if err != nil {
 		return nil, err
 	}
 	var encoded bytes.Buffer
-	err = protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(object, &encoded)
+	err = protobuf.NewSerializer(typed, typed).Encode(object, &encoded)
 	return encoded.Bytes(), err
 }
 

@@ -28,7 +28,7 @@ type step struct {
 	// for that of the first list, $continue for the token of the last page.
 	query       string
 	accept      string // as JSON, if it is empty
-	contentType string // as JSON, if it is empty
+	contentType string // as JSON, if it is empty; noContentType: none
 	// body makes what is sent; nil: nothing is.
 	body func(*player) any
 	// events is how many events a watch is read for; its answer is their list.
@@ -84,8 +84,11 @@ func (p *player) play(ctx context.Context, s *step) (*answer, error) {
 	if m.method == "" {
 		m.method = http.MethodGet
 	}
-	if m.contentType == "" {
+	switch m.contentType {
+	case "":
 		m.contentType = asJSON
+	case noContentType:
+		m.contentType = ""
 	}
 	if s.body != nil {
 		m.body = s.body(p)

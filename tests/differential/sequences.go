@@ -132,7 +132,7 @@ var formats = []string{
 // formatsOf sends an object in every format, and asks for it and its list in every format.
 func formatsOf(*object) []step {
 	var steps []step
-	for _, format := range []string{asYAML, asProtobuf, "application/json;charset=utf-8", "text/plain", ""} {
+	for _, format := range []string{asYAML, asProtobuf, "application/json;charset=utf-8", "text/plain", noContentType} {
 		steps = append(steps, step{name: "create as " + format, method: http.MethodPost, query: "dryRun=All", contentType: format, body: encodedAs(format, theBase)})
 	}
 	steps = append(steps, step{name: "create", method: http.MethodPost, body: theBase})

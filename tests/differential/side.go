@@ -61,7 +61,7 @@ func (s *side) send(ctx context.Context, m message, path, accept string) (*http.
 	request.Header.Set("Accept", accept)
 	request.Header.Set("Authorization", "Bearer "+s.token)
 	request.Header.Set("User-Agent", userAgent)
-	if m.body != nil {
+	if m.body != nil && m.contentType != "" {
 		request.Header.Set("Content-Type", m.contentType)
 	}
 	response, err := s.client.Do(request)
