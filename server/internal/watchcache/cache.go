@@ -28,7 +28,7 @@ type Cache struct {
 	progress atomic.Pointer[Progress]
 
 	// state is what readers see. It is published after the events that led to
-	// it are in the logs, and before Progress says so.
+	// it are in the logs, or the log has another generation, and before Progress says so.
 	state        atomic.Pointer[cacheState]
 	oneByOne     atomic.Bool   // ApplyNext has been called
 	baseRevision atomic.Int64  // a watch may start in the log after this revision or any later one

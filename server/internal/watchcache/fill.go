@@ -94,12 +94,11 @@ func (c *Cache) replace(tree btree.Tree[*Object], revision storage.Revision) {
 	c.gaps.Store(nil)
 	c.baseRevision.Store(int64(revision))
 	c.baseTree = &tree
-	c.state.Store(&cacheState{tree: tree, revision: revision, logEnd: c.log.End()})
-	if !c.filled {
-		return
+	if c.filled {
+		c.generation.Add(1) // first: who has seen the state then learns that the log does not lead to it
+		defer c.wakeAll()
 	}
-	c.generation.Add(1)
-	c.wakeAll()
+	c.state.Store(&cacheState{tree: tree, revision: revision, logEnd: c.log.End()})
 }
 
 // Open makes the cache ready after the first Refill. Until then reads wait: the
