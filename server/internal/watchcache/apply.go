@@ -83,7 +83,7 @@ func (c *Cache) apply(changes []Change, isNews func(change *Change, previous *Ob
 	if applied == 0 {
 		return 0, 0
 	}
-	c.state.Store(&cacheState{tree: tree.Tree(), revision: changes[len(changes)-1].Revision, logEnd: c.log.End()})
+	c.setState(cacheState{tree: tree.Tree(), revision: changes[len(changes)-1].Revision, logEnd: c.log.End()})
 	c.evict()
 	if c.opts.Applied != nil {
 		for i := range changes {

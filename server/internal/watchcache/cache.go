@@ -77,6 +77,13 @@ type cacheState struct {
 	tree     btree.Tree[*Object]
 	revision storage.Revision // of the last change, or of the fill
 	logEnd   uint64           // the position behind the changes that led to it
+	number   uint64           // of the state: each has the next one
+}
+
+// setState publishes a state. The lock is held.
+func (c *Cache) setState(s cacheState) {
+	s.number = c.state.Load().number + 1
+	c.state.Store(&s)
 }
 
 // New returns an empty cache of res, or of the resource that res is stored
@@ -157,8 +164,15 @@ func (c *Cache) Reached() storage.Revision {
 }
 
 // StateRevision returns the revision of the last change that the cache shows, or of
-// its fill if that was later: as long as it stays the same, so do the objects.
+// its fill if that was later.
 func (c *Cache) StateRevision() storage.Revision { return c.state.Load().revision }
+
+// State returns the number and the revision of the state. The number grows with each state, also
+// if the revision stays the same (ApplyNext), or has gone back with the store.
+func (c *Cache) State() (number uint64, revision storage.Revision) {
+	s := c.state.Load()
+	return s.number, s.revision
+}
 
 // ExactSince returns the revision since when the state is known at every revision: the log
 // has every change after it, at its own revision.

@@ -61,7 +61,7 @@ func (c *Cache) raise(revision storage.Revision) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s := c.state.Load(); s.revision < revision {
-		c.state.Store(&cacheState{tree: s.tree, revision: revision, logEnd: s.logEnd})
+		c.setState(cacheState{tree: s.tree, revision: revision, logEnd: s.logEnd})
 	}
 }
 
@@ -98,7 +98,7 @@ func (c *Cache) replace(tree btree.Tree[*Object], revision storage.Revision) {
 		c.generation.Add(1) // first: who has seen the state then learns that the log does not lead to it
 		defer c.wakeAll()
 	}
-	c.state.Store(&cacheState{tree: tree, revision: revision, logEnd: c.log.End()})
+	c.setState(cacheState{tree: tree, revision: revision, logEnd: c.log.End()})
 }
 
 // Open makes the cache ready after the first Refill. Until then reads wait: the

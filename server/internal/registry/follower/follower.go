@@ -43,7 +43,7 @@ type source struct {
 	kind    Kind
 	writes  ownwrites.Comparison
 	cache   *watchcache.Cache
-	applied atomic.Int64 // revision of the cache's state that was applied; -1 before the first
+	applied atomic.Uint64 // number of the newest state of the cache that surely was applied
 
 	watcher *watchcache.Watcher // guarded by Follower.updating
 }
@@ -52,9 +52,7 @@ type source struct {
 func New(log *slog.Logger, kinds ...Kind) *Follower {
 	f := &Follower{wake: make(chan struct{}, 1), log: log}
 	for _, k := range kinds {
-		s := &source{kind: k, writes: k.Registry.OwnWrites(), cache: k.Registry.Cache()}
-		s.applied.Store(-1)
-		f.sources = append(f.sources, s)
+		f.sources = append(f.sources, &source{kind: k, writes: k.Registry.OwnWrites(), cache: k.Registry.Cache()})
 	}
 	return f
 }
@@ -106,7 +104,8 @@ func (f *Follower) CatchUp(ctx context.Context) error {
 				return err
 			}
 		}
-		behind = behind || s.applied.Load() != int64(s.cache.StateRevision())
+		number, _ := s.cache.State()
+		behind = behind || s.applied.Load() < number
 	}
 	if !behind {
 		return nil
@@ -131,23 +130,23 @@ func (f *Follower) update(ctx context.Context, all bool) error {
 	defer f.updating.Unlock()
 	for _, s := range f.sources {
 		// The order matters: what led to a state is in the log before the state.
-		revision := int64(s.cache.StateRevision())
-		if !all && s.applied.Load() == revision {
+		number, revision := s.cache.State()
+		if !all && s.applied.Load() >= number {
 			continue
 		}
-		err := f.read(ctx, s, storage.Revision(revision))
+		err := f.read(ctx, s, revision)
 		if errors.Is(err, watchcache.ErrExpired) {
 			// The cache was filled anew, or the events left its log.
 			if s.watcher != nil {
 				s.watcher.Close()
 				s.watcher = nil
 			}
-			err = f.read(ctx, s, storage.Revision(revision))
+			err = f.read(ctx, s, revision)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.kind.Registry.Resource().Plural, err)
 		}
-		s.applied.Store(revision)
+		s.applied.Store(number)
 	}
 	return nil
 }

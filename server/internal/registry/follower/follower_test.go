@@ -18,14 +18,21 @@ import (
 	"github.com/levelwire/levelwire/storage/memory"
 )
 
-// TestChangesThatKeepComing: a decision applies what there was when it was made, also if another change has
-// come whenever it has applied one, and Run goes on with that.
-func TestChangesThatKeepComing(t *testing.T) {
+// fixture is a cache of ConfigMaps.
+type fixture struct {
+	*testing.T
+	cache    *watchcache.Cache
+	registry registry.Registry
+	revision storage.Revision // of the latest change
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
 	store, err := memory.Open(memory.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer store.Close()
+	t.Cleanup(func() { _ = store.Close() })
 	res := builtin.Table().Lookup("", "v1", "configmaps")
 	cache := watchcache.New(res, watchcache.Options{})
 	if _, err := cache.Fill(nil, 1); err != nil {
@@ -35,43 +42,58 @@ func TestChangesThatKeepComing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	revision := storage.Revision(1)
-	change := func() {
-		revision++
-		key := fmt.Sprint("default/c", revision)
-		stored, err := res.Encode(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: key[len("default/"):]}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		o, err := cache.Decode(key, stored, revision)
-		if err != nil {
-			t.Fatal(err)
-		}
-		cache.Apply([]watchcache.Change{{Key: key, Object: o, Revision: revision}})
+	return &fixture{T: t, cache: cache, registry: set.For(res), revision: 1}
+}
+
+// created is the change by which a ConfigMap is created at the fixture's revision.
+func (f *fixture) created(name string) watchcache.Change {
+	f.Helper()
+	stored, err := f.cache.Resource().Encode(f.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}})
+	if err != nil {
+		f.Fatal(err)
 	}
+	key := "default/" + name
+	o, err := f.cache.Decode(key, stored, f.revision)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return watchcache.Change{Key: key, Object: o, Revision: f.revision}
+}
+
+// change creates another ConfigMap at the next revision.
+func (f *fixture) change() {
+	f.Helper()
+	f.revision++
+	f.cache.Apply([]watchcache.Change{f.created(fmt.Sprint("c", f.revision))})
+}
+
+// TestChangesThatKeepComing: a decision applies what there was when it was made, also if another change has
+// come whenever it has applied one, and Run goes on with that.
+func TestChangesThatKeepComing(t *testing.T) {
+	fixture := newFixture(t)
 	const many = 100
 	var applied []storage.Revision
 	f := New(slog.New(slog.DiscardHandler), Kind{
-		Registry: set.For(res),
+		Registry: fixture.registry,
 		Replace:  func(context.Context, watchcache.Snapshot) {},
 		Apply: func(_ context.Context, events []watchcache.Event) {
 			for i := range events {
 				applied = append(applied, events[i].Revision)
 			}
-			if revision < many {
-				change()
+			if fixture.revision < many {
+				fixture.change()
 			}
 		},
 	})
 	if err := f.CatchUp(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	change()
+	fixture.change()
 	for len(f.wake) > 0 {
 		<-f.wake
 	}
-	for decided := 1; revision < many; decided++ {
-		asked := revision
+	for decided := 1; fixture.revision < many; decided++ {
+		asked := fixture.revision
 		if err := f.CatchUp(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -94,9 +116,10 @@ func TestChangesThatKeepComing(t *testing.T) {
 		t.Errorf("%d changes were applied, want %d", len(applied), many-1)
 	}
 
-	// A decision that read a change before the cache's state showed it has left both at one revision.
-	change()
-	f.sources[0].applied.Store(int64(cache.StateRevision()))
+	// A decision that read a change before the cache's state showed it counts as one that has applied that state.
+	fixture.change()
+	number, _ := fixture.cache.State()
+	f.sources[0].applied.Store(number)
 	for len(applied) < many {
 		if err := f.readOn(t.Context()); err != nil {
 			t.Fatal(err)
@@ -108,7 +131,27 @@ func TestChangesThatKeepComing(t *testing.T) {
 	for len(f.wake) > 0 {
 		<-f.wake
 	}
-	if change(); len(f.wake) == 0 {
+	if fixture.change(); len(f.wake) == 0 {
 		t.Error("Run is not woken for what comes when all was read")
+	}
+}
+
+// TestAnotherChangeOfARevision: a relay brings the changes of one revision one by one, and a decision needs those that there are.
+func TestAnotherChangeOfARevision(t *testing.T) {
+	fixture, applied := newFixture(t), 0
+	f := New(slog.New(slog.DiscardHandler), Kind{
+		Registry: fixture.registry,
+		Replace:  func(context.Context, watchcache.Snapshot) {},
+		Apply:    func(_ context.Context, events []watchcache.Event) { applied += len(events) },
+	})
+	fixture.revision++
+	for i := range 4 {
+		if err := f.CatchUp(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if applied != i {
+			t.Errorf("%d changes of one revision were applied, and %d are there", applied, i)
+		}
+		fixture.cache.ApplyNext(fixture.created(fmt.Sprint("c", i)))
 	}
 }
