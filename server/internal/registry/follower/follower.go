@@ -110,7 +110,22 @@ func (f *Follower) CatchUp(ctx context.Context) error {
 	if !behind {
 		return nil
 	}
-	return f.update(ctx, false)
+	return f.update(ctx, f.states(), false)
+}
+
+// state is what a cache shows.
+type state struct {
+	number   uint64
+	revision storage.Revision
+}
+
+// states returns the states of the caches.
+func (f *Follower) states() []state {
+	states := make([]state, len(f.sources))
+	for i, s := range f.sources {
+		states[i].number, states[i].revision = s.cache.State()
+	}
+	return states
 }
 
 // readOn is CatchUp for Run: it reads whatever the states of the caches say, since a decision may have read a change
@@ -121,32 +136,34 @@ func (f *Follower) readOn(ctx context.Context) error {
 			return auth.ErrNotReady
 		}
 	}
-	return f.update(ctx, true)
+	return f.update(ctx, f.states(), true)
 }
 
-// update applies the changes that led to the states of the caches, or only to those that differ from what was applied.
-func (f *Follower) update(ctx context.Context, all bool) error {
+// update applies the changes that led to states of the caches, but for those that have been applied unless all is set. The
+// states are those before the lock: if decisions that wait for it applied what has come since, the last of them would
+// wait for as many changes as there are decisions.
+func (f *Follower) update(ctx context.Context, needed []state, all bool) error {
 	f.updating.Lock()
 	defer f.updating.Unlock()
-	for _, s := range f.sources {
-		// The order matters: what led to a state is in the log before the state.
-		number, revision := s.cache.State()
-		if !all && s.applied.Load() >= number {
+	for i, s := range f.sources {
+		applied := s.applied.Load()
+		if !all && applied >= needed[i].number {
 			continue
 		}
-		err := f.read(ctx, s, revision)
+		// What led to a state is in the log before the state.
+		err := f.read(ctx, s, needed[i].revision)
 		if errors.Is(err, watchcache.ErrExpired) {
 			// The cache was filled anew, or the events left its log.
 			if s.watcher != nil {
 				s.watcher.Close()
 				s.watcher = nil
 			}
-			err = f.read(ctx, s, revision)
+			err = f.read(ctx, s, needed[i].revision)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.kind.Registry.Resource().Plural, err)
 		}
-		s.applied.Store(number)
+		s.applied.Store(max(applied, needed[i].number))
 	}
 	return nil
 }

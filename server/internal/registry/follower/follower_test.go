@@ -118,8 +118,7 @@ func TestChangesThatKeepComing(t *testing.T) {
 
 	// A decision that read a change before the cache's state showed it counts as one that has applied that state.
 	fixture.change()
-	number, _ := fixture.cache.State()
-	f.sources[0].applied.Store(number)
+	f.sources[0].applied.Store(f.states()[0].number)
 	for len(applied) < many {
 		if err := f.readOn(t.Context()); err != nil {
 			t.Fatal(err)
@@ -133,6 +132,35 @@ func TestChangesThatKeepComing(t *testing.T) {
 	}
 	if fixture.change(); len(f.wake) == 0 {
 		t.Error("Run is not woken for what comes when all was read")
+	}
+}
+
+// TestDecisionsThatWait for one that applies a change do not apply one more each, although changes keep coming.
+func TestDecisionsThatWait(t *testing.T) {
+	fixture, applied := newFixture(t), 0
+	f := New(slog.New(slog.DiscardHandler), Kind{
+		Registry: fixture.registry,
+		Replace:  func(context.Context, watchcache.Snapshot) {},
+		Apply: func(_ context.Context, events []watchcache.Event) {
+			applied += len(events)
+			fixture.change()
+		},
+	})
+	if err := f.CatchUp(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	fixture.change()
+	var needed [50][]state // by decisions that wait for the lock
+	for i := range needed {
+		needed[i] = f.states()
+	}
+	for i := range needed {
+		if err := f.update(t.Context(), needed[i], false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if applied == 0 || applied > 2 {
+		t.Errorf("%d changes were applied by decisions that need one", applied)
 	}
 }
 
