@@ -175,13 +175,7 @@ const eventBatch = 64
 // as long as the next ones to come, it would not end, and all decisions wait for it.
 func (f *Follower) read(ctx context.Context, s *source, through storage.Revision) error {
 	if s.watcher == nil {
-		snapshot := s.cache.Current()
-		watcher, err := s.cache.Watch(watchcache.WatchOptions{After: snapshot.Revision(), Waker: f})
-		if err != nil {
-			return err
-		}
-		s.kind.Replace(ctx, snapshot)
-		s.watcher = watcher
+		return f.open(ctx, s)
 	}
 	var room [eventBatch]watchcache.Event
 	events := room[:]
@@ -201,5 +195,24 @@ func (f *Follower) read(ctx context.Context, s *source, through storage.Revision
 		case last == through:
 			events = room[:1] // there may be more of that revision; most often this is later
 		}
+	}
+}
+
+// open takes all objects of the cache, as they are now, and has Run follow it from there.
+func (f *Follower) open(ctx context.Context, s *source) error {
+	for {
+		generation := s.cache.Generation()
+		snapshot := s.cache.Current()
+		watcher, err := s.cache.Watch(watchcache.WatchOptions{After: snapshot.Revision(), Waker: f})
+		if err != nil {
+			return err
+		}
+		if s.cache.Generation() == generation {
+			s.kind.Replace(ctx, snapshot)
+			s.watcher = watcher
+			f.Wake()
+			return nil
+		}
+		watcher.Close() // the store has gone back in between: the watcher would wait for the revision of the snapshot
 	}
 }

@@ -183,3 +183,34 @@ func TestAnotherChangeOfARevision(t *testing.T) {
 		fixture.cache.ApplyNext(fixture.created(fmt.Sprint("c", i)))
 	}
 }
+
+// TestStoreThatHasGoneBack: a decision needs the objects that there are then.
+func TestStoreThatHasGoneBack(t *testing.T) {
+	fixture, held := newFixture(t), 0
+	f := New(slog.New(slog.DiscardHandler), Kind{
+		Registry: fixture.registry,
+		Replace:  func(_ context.Context, objects watchcache.Snapshot) { held = objects.Len() },
+		Apply:    func(_ context.Context, events []watchcache.Event) { held += len(events) },
+	})
+	for range 3 {
+		fixture.change()
+	}
+	if err := f.CatchUp(t.Context()); err != nil || held != 3 {
+		t.Fatalf("%d objects are held, want 3 (%v)", held, err)
+	}
+	fixture.change()
+	needed := f.states() // by a decision that waits while the store goes back
+	fixture.revision = 2
+	if _, err := fixture.cache.Fill([]*watchcache.Object{fixture.created("c2").Object}, 2); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.update(t.Context(), needed, false); err != nil {
+		t.Fatal(err)
+	}
+	for want := 1; want < 4; want++ {
+		if err := f.CatchUp(t.Context()); err != nil || held != want {
+			t.Errorf("%d objects are held, want %d (%v)", held, want, err)
+		}
+		fixture.change()
+	}
+}
