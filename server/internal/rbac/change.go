@@ -103,11 +103,15 @@ func (d *definition) uncompiled() *definition {
 }
 
 // combinations returns how many keys the rules are compiled to.
-func (d *definition) combinations() (n float64) {
+func (d *definition) combinations() int {
+	total := 0.0
 	for i := range d.rules {
-		n += combinations(&d.rules[i])
+		rule := &d.rules[i]
+		if n := combinations(rule); !tooWide(rule, n, total) {
+			total += n
+		}
 	}
-	return min(n, maxCombinations)
+	return int(total)
 }
 
 // maxInterned is how many strings of a definition are looked for in it, so that they take memory once.

@@ -3,6 +3,7 @@ package rbac
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -51,6 +52,21 @@ func TestWideRules(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestWideRulesTakeLittle: rules are not compiled to the square of what they are.
+func TestWideRulesTakeLittle(t *testing.T) {
+	for _, side := range []int{20, 70, 223} {
+		rule := rbacv1.PolicyRule{Verbs: []string{"get"}, APIGroups: numbered("g", side), Resources: numbered("r", side)}
+		rules := slices.Repeat([]rbacv1.PolicyRule{rule}, 3)
+		if n := len(compile(rules).resources); n > combinationsPerString*2*side {
+			t.Errorf("a rule of %d groups and resources is compiled to %d keys", side, n)
+		}
+	}
+	narrow := compile([]rbacv1.PolicyRule{manyResources(), {Verbs: []string{"get"}, APIGroups: numbered("g", 8), Resources: numbered("r", 8)}})
+	if len(narrow.wide) > 0 || len(narrow.resources) != 1064 {
+		t.Errorf("%d rules of many resources or of a few groups and resources are not compiled", len(narrow.wide))
 	}
 }
 

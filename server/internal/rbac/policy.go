@@ -232,7 +232,9 @@ func (p *policy) revoke(b *binding) {
 			delete(p.grantsOf(s), s.name)
 		}
 	}
-	b.role.bindings--
+	if b.role.bindings--; b.role.bindings == 0 && b.role.compiled != nil {
+		b.role.compiled = compiledOnce(b.role.rules) // which takes much memory, and is not asked any more
+	}
 	p.dropUnused(b.role)
 }
 

@@ -123,7 +123,7 @@ func (p *preparer) prepare(ctx context.Context, s *source, key objectKey, stored
 	if w.definition = prepareDefinition(ctx, res, key.namespace, stored); w.definition == nil {
 		return nil
 	}
-	w.bytes = len(stored) + w.definition.bytes() + int(w.definition.combinations())*combinationBytes
+	w.bytes = len(stored) + w.definition.bytes() + w.definition.combinations()*combinationBytes
 	return func(outcome registry.Outcome) { p.answered(w, outcome) }
 }
 

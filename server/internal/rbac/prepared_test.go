@@ -29,6 +29,11 @@ func largeBinding(namespace, role, name string) *rbacv1.RoleBinding {
 	return b
 }
 
+// manyResources is a rule that makes a role a large one.
+func manyResources() rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: numbered("a-resource-", 1000)}
+}
+
 // countDecoded counts the objects that are decoded while decisions or filtered lists wait.
 func countDecoded(x *Index) *atomic.Int64 {
 	n := new(atomic.Int64)
@@ -98,12 +103,11 @@ func TestLargeObjectsAreDecodedByTheirWriters(t *testing.T) {
 	if mayList(t, x, "jane", "a") || !mayList(t, x, "joe", "a") || !v.Now().Has("a") {
 		t.Error("a large binding that was changed does not count")
 	}
-	wide := clusterRole("lister", rbacv1.PolicyRule{Verbs: []string{"list"}, APIGroups: append(numbered("g", 40), ""), Resources: append(numbered("r", 40), "pods")})
-	revision, err = f.update("clusterroles", wide)
+	revision, err = f.update("clusterroles", clusterRole("lister", rule("get", "", "pods"), manyResources(), rule("list", "", "pods")))
 	must(t, err)
 	must(t, h.Wait(ctx, revision))
 	if !mayList(t, x, "joe", "a") || !v.Now().Has("a") {
-		t.Error("a role with many combinations does not count")
+		t.Error("a large role does not count")
 	}
 	if n := decoded.Load(); n != 0 {
 		t.Errorf("%d objects were decoded while others waited", n)
@@ -340,7 +344,7 @@ func TestPreparedDefinitionsOwnTheirMemory(t *testing.T) {
 	if want := (objectKey{name: "lister"}); d.role != want {
 		t.Errorf("the role is %v, want %v", d.role, want)
 	}
-	role := clusterRole("r", rbacv1.PolicyRule{Verbs: []string{"get"}, APIGroups: numbered("g", 40), Resources: numbered("r", 40)})
+	role := clusterRole("r", manyResources())
 	res := x.sources[0].registry.Resource()
 	stored, err := res.Encode(t.Context(), role)
 	must(t, err)
@@ -350,7 +354,7 @@ func TestPreparedDefinitionsOwnTheirMemory(t *testing.T) {
 		t.Errorf("the rules are %v", d.rules)
 	}
 	clear(d.rules) // what is known now was compiled before
-	q := questionOf(&auth.Attributes{Verb: "get", Group: "g7", Version: "v1", Resource: "r7"})
+	q := questionOf(&auth.Attributes{Verb: "get", Version: "v1", Resource: "a-resource-7"})
 	if d.compiled().allows(&q) == notFound {
 		t.Error("the rules were not compiled by the write")
 	}

@@ -59,10 +59,13 @@ func TestRandomPolicies(t *testing.T) {
 // randomBounds returns a function that sets how much is compiled, so that small policies are of every
 // form: rules with a key for each combination and without, roles that are asked together and one by one.
 func (r *generator) randomBounds(t *testing.T) (next func()) {
-	few, most, rules := fewCombinations, maxCombinations, maxMergedRules
-	t.Cleanup(func() { fewCombinations, maxCombinations, maxMergedRules = few, most, rules })
+	few, perString, most, rules := fewCombinations, combinationsPerString, maxCombinations, maxMergedRules
+	t.Cleanup(func() {
+		fewCombinations, combinationsPerString, maxCombinations, maxMergedRules = few, perString, most, rules
+	})
 	return func() {
 		fewCombinations = pick(r, 0, 2, few)
+		combinationsPerString = pick(r, 0, 1, perString)
 		maxCombinations = pick(r, 0, 8, 40, most)
 		maxMergedRules = pick(r, 0, 30, rules)
 	}

@@ -79,7 +79,7 @@ func (s *ruleSet) add(rules []rbacv1.PolicyRule, source int32) {
 			s.addURL(url, p)
 		}
 		n := combinations(rule)
-		if n > fewCombinations && s.combinations+n > maxCombinations {
+		if tooWide(rule, n, s.combinations) {
 			s.wide = append(s.wide, newWideRule(rule, p))
 			continue
 		}

@@ -6,16 +6,25 @@ import (
 )
 
 // A rule is compiled to a key for each of its combinations of a group, a resource and a name. One of
-// a few kilobytes has millions. So a rule with more than fewCombinations is kept as it is once the
-// others have maxCombinations. Tests set both, to have small policies with wide rules.
+// a few kilobytes has millions. So a rule with more than fewCombinations is kept as it is if it has more than
+// combinationsPerString for each of its strings, so that what is compiled takes a multiple of the role's
+// memory and not the square, or once the others have maxCombinations. Tests set them, to have small policies
+// with wide rules.
 var (
-	fewCombinations = 64.0
-	maxCombinations = 50_000.0
+	fewCombinations       = 64.0
+	combinationsPerString = 4
+	maxCombinations       = 50_000.0
 )
 
 // combinations returns how many keys a rule is compiled to.
 func combinations(rule *rbacv1.PolicyRule) float64 {
 	return float64(len(rule.APIGroups)) * float64(len(rule.Resources)) * float64(max(1, len(rule.ResourceNames)))
+}
+
+// tooWide reports whether a rule with n combinations is not compiled if the others have some.
+func tooWide(rule *rbacv1.PolicyRule, n, others float64) bool {
+	names := len(rule.APIGroups) + len(rule.Resources) + len(rule.ResourceNames)
+	return n > fewCombinations && (n > float64(combinationsPerString*names) || others+n > maxCombinations)
 }
 
 // wideRule is a rule that is not compiled.
