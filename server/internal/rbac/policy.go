@@ -2,6 +2,7 @@ package rbac
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -211,6 +212,9 @@ func distinct(subjects []rbacv1.Subject, namespace string) []rbacv1.Subject {
 			seen[s] = struct{}{}
 			once = append(once, subjects[i])
 		}
+	}
+	if len(once) < len(subjects) {
+		return slices.Clone(once) // without the room for the others
 	}
 	return once
 }
