@@ -119,7 +119,7 @@ func (s *Set) Validate(hooks ...Admission) {
 // So what follows the events of a kind can have the writer do the work that an event makes.
 type StoreHook func(ctx context.Context, namespace, name string, stored []byte) (answered func(Outcome))
 
-// BeforeStore sets the hook of a kind. It must not be called beside writes.
+// BeforeStore sets the hook of a kind, in place of one that was set before. It must not be called beside writes.
 func (s *Set) BeforeStore(stored *resource.Resource, hook StoreHook) {
 	if s.storeHooks == nil {
 		s.storeHooks = map[string]StoreHook{}
