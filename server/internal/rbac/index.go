@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -102,8 +101,11 @@ func (x *Index) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// eventBatch is how many objects are applied at a time while decisions wait.
-const eventBatch = 64
+// eventBatch is how many objects are applied at a time while decisions wait, and eventBytes how many bytes of them.
+const (
+	eventBatch = 64
+	eventBytes = 1 << 20
+)
 
 // replace applies all objects of a source.
 func (x *Index) replace(ctx context.Context, s *source, objects watchcache.Snapshot) {
@@ -126,17 +128,27 @@ func (x *Index) replace(ctx context.Context, s *source, objects watchcache.Snaps
 	}
 }
 
-// apply changes the policy. Objects that were not prepared are decoded while decisions wait: a batch
-// of usual ones takes less than a millisecond.
+// apply changes the policy. Decisions wait meanwhile, and less than a millisecond for a batch of usual objects. Of large
+// ones, what decoding takes has mostly been prepared; between them, decisions go on that do not need those to come.
+// They see a state that there was: not one with a later change of another object, and without an earlier one that was
+// left out because the object changes again.
 func (x *Index) apply(ctx context.Context, s *source, events []watchcache.Event) {
 	defer x.changes.Notify() // after Unlock
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	bytes, complete := 0, 0 // what was left out before is made up for by this position
 	for i, event := range events {
-		if supersededBy(event.Object, events[i+1:]) {
-			x.prepared.take(indexReader, s.registry.Resource(), event.Object)
-			continue // no decision can see it
+		if bytes >= eventBytes && i >= complete {
+			bytes = 0
+			x.mu.Unlock()
+			x.mu.Lock()
 		}
+		if last := lastOf(event.Object, events); last > i {
+			x.prepared.take(indexReader, s.registry.Resource(), event.Object)
+			complete = max(complete, last+1)
+			continue
+		}
+		bytes += len(event.Object.JSON)
 		key := cloneKey(keyOfObject(event.Object)) // which others may keep for longer than the object
 		if event.Type == watchcache.Deleted {
 			delete(s.keys, key)
@@ -154,9 +166,14 @@ func (x *Index) apply(ctx context.Context, s *source, events []watchcache.Event)
 	}
 }
 
-// supersededBy reports whether one of the events is about the same object.
-func supersededBy(o *watchcache.Object, events []watchcache.Event) bool {
-	return slices.ContainsFunc(events, func(e watchcache.Event) bool { return e.Object.Key == o.Key })
+// lastOf returns the position of the last event about an object.
+func lastOf(o *watchcache.Object, events []watchcache.Event) int {
+	for i := len(events) - 1; i >= 0; i-- {
+		if events[i].Object.Key == o.Key {
+			return i
+		}
+	}
+	return -1
 }
 
 func keyOfObject(o *watchcache.Object) objectKey {
