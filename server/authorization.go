@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apiserver/pkg/apis/apiserver"
 
 	"github.com/levelwire/levelwire/server/internal/admission"
@@ -147,6 +148,15 @@ type authorization struct {
 	preventEscalation registry.Admission
 	visible           *rbac.History // nil unless lists and watches can be filtered
 	metrics           *authorizermetrics.Metrics
+}
+
+// collectors returns the metrics.
+func (a *authorization) collectors() []prometheus.Collector {
+	collectors := a.metrics.Collectors()
+	if a.rbac != nil {
+		collectors = append(collectors, a.rbac.Collectors()...)
+	}
+	return collectors
 }
 
 // runner is a part that runs until its context ends.

@@ -113,7 +113,7 @@ func (s *Server) newAPI(store storage.Store, table *resource.Table, caches *cach
 		Fairness: fairness, MaxReadsInFlight: s.config.MaxRequestsInFlight, MaxWritesInFlight: s.config.MaxMutatingRequestsInFlight,
 		MaxWatches: s.config.MaxWatches, MaxConnections: s.config.MaxConnections,
 		MaxBodyBytesInFlight: s.config.MaxBodyBytesInFlight, MaxSelectorBytes: s.config.MaxSelectorBytes,
-		Collectors: slices.Concat(caches.Collectors(), s.identity.files.Collectors(), s.identity.tokenCache.Collectors(), s.identity.examined.Collectors(), writes.tokens.Collectors(), authorization.metrics.Collectors(), writes.webhooks.Collectors(), writes.podSecurity.Collectors(), writes.conditions.Collectors(), s.reloadMetrics(store), writes.policies.collectors()),
+		Collectors: slices.Concat(caches.Collectors(), s.identity.files.Collectors(), s.identity.tokenCache.Collectors(), s.identity.examined.Collectors(), writes.tokens.Collectors(), authorization.collectors(), writes.webhooks.Collectors(), writes.podSecurity.Collectors(), writes.conditions.Collectors(), s.reloadMetrics(store), writes.policies.collectors()),
 		HealthChecks: append([]health.Check{
 			{Name: "startup", Check: s.checkStarted, Startup: true}, {Name: "leaving", Check: s.checkLeaving}, {Name: "storage", Check: checkStorage(store), Shared: true},
 			{Name: "storage-writes", Check: checkWrites(store)},

@@ -10,6 +10,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/internal/testwait"
 	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 	"github.com/levelwire/levelwire/server/internal/auth"
 	"github.com/levelwire/levelwire/server/internal/registry"
@@ -49,7 +50,7 @@ func newFixtureWith(t testing.TB, writes func(storage.Store) storage.Store) *fix
 	var list []*watchcache.Cache
 	for _, res := range table.All() {
 		if res.Storage == nil && (res.Group == rbacv1.GroupName || res.Plural == "namespaces") {
-			f.caches[res] = watchcache.New(res, watchcache.Options{})
+			f.caches[res] = watchcache.New(res, watchcache.Options{FreshnessWait: testwait.Limit})
 			list = append(list, f.caches[res])
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/levelwire/levelwire/server/internal/auth"
@@ -53,7 +54,8 @@ type source struct {
 // NewIndex returns an Index of the kinds of a Set. It reads nothing yet. log receives
 // what operators should see.
 func NewIndex(set *registry.Set, log *slog.Logger) (*Index, error) {
-	x := &Index{policy: newPolicy(), prepared: newPreparer(), log: log}
+	x := &Index{policy: newPolicy(), log: log}
+	x.prepared = newPreparer(x.isBound)
 	var kinds []follower.Kind
 	for i, plural := range [...]string{"clusterroles", "roles", "clusterrolebindings", "rolebindings"} {
 		r, ok := set.Lookup(rbacv1.GroupName, "v1", plural)
@@ -77,7 +79,23 @@ func NewIndex(set *registry.Set, log *slog.Logger) (*Index, error) {
 
 // Run keeps the index in step with the caches until ctx ends, so that decisions seldom
 // have to.
-func (x *Index) Run(ctx context.Context) { x.follower.Run(ctx) }
+func (x *Index) Run(ctx context.Context) {
+	x.prepared.follow(indexReader)
+	x.follower.Run(ctx)
+}
+
+// Collectors returns the metrics.
+func (x *Index) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{x.prepared.unprepared}
+}
+
+// isBound reports whether a role is bound to anyone.
+func (x *Index) isBound(key objectKey) bool {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	r := x.policy.roles[key]
+	return r != nil && r.bindings > 0
+}
 
 // catchUp applies what the caches show and the index does not, after it has waited for
 // the caches to show this server's own writes. The first time it waits for the caches.
@@ -94,10 +112,7 @@ func (x *Index) catchUp(ctx context.Context) error {
 	if err := x.follower.CatchUp(ctx); err != nil {
 		return fmt.Errorf("RBAC: %w", err)
 	}
-	if !x.opened.Load() {
-		x.prepared.follow(indexReader)
-		x.opened.Store(true)
-	}
+	x.opened.Store(true)
 	return nil
 }
 

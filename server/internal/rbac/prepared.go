@@ -7,8 +7,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/runqueue"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
 )
 
@@ -16,10 +19,12 @@ const (
 	// largeObject is the size, in stored bytes, from which a role or a binding is decoded by the write that
 	// stores it. Smaller ones are decoded in microseconds.
 	largeObject = 16 << 10
-	// largeRole is from how many combinations on the rules of a role are compiled by that write.
-	largeRole = 1000
-	// maxPreparedBytes is how much is kept that has not been applied.
+	// maxPreparedBytes is how much is kept that has not been applied, and namespaceShare the part of it that
+	// several writes of one namespace may have.
 	maxPreparedBytes = 64 << 20
+	namespaceShare   = 4
+	// roomWait is for how long a write waits for that, longer than one that is not applied is kept.
+	roomWait = 2 * keepPrepared
 	// maxPreparedWrites is how many writes of one object are kept: an event is compared with each.
 	maxPreparedWrites = 8
 	// preparedRoom is about how many times as long as the stored form a definition is together with it, while it
@@ -27,8 +32,8 @@ const (
 	preparedRoom     = 4
 	combinationBytes = 200
 	// keepPrepared is for how long a definition is kept after the store has answered: longer than decisions
-	// wait for a cache to show a write.
-	keepPrepared = 30 * time.Second
+	// wait for a cache to show a write (ownwrites.MaxWait).
+	keepPrepared = 5 * time.Second
 )
 
 // reader is one that follows the events of roles and bindings, or a set of these.
@@ -43,16 +48,21 @@ const (
 // event is applied, and a binding of megabytes takes tens of milliseconds to be decoded: so its writer
 // does that, before the store is asked. An event whose object is the one that was written takes the
 // definition. All other objects are decoded when their events are applied: those of other servers, and those
-// that would take more room than there is. It is safe for concurrent use.
+// for which there was no room in time. It is safe for concurrent use.
 type preparer struct {
-	readers atomic.Uint32 // that have read the caches
-	writes  atomic.Int64  // in byKey
-	decode  func(context.Context, registry.Registry, *watchcache.Object) (definition, error)
+	readers    atomic.Uint32 // that follow the caches
+	writes     atomic.Int64  // in byKey
+	decode     func(context.Context, registry.Registry, *watchcache.Object) (definition, error)
+	isBound    func(role objectKey) bool
+	unprepared prometheus.Counter
+	keepFor    time.Duration // keepPrepared, but in tests
 
-	mu       sync.Mutex
-	byKey    map[preparedKey][]*preparedWrite // in the order in which they were prepared
-	bytes    int                              // of all, and of those that are being prepared
-	maxBytes int
+	mu          sync.Mutex
+	byKey       map[preparedKey][]*preparedWrite // in the order in which they were prepared
+	bytes       int                              // of all, and of those that are being prepared
+	byNamespace map[string]int                   // the same; without a namespace: ""
+	maxBytes    int
+	freed       chan struct{} // closed when there is more room; nil unless a write waits for that
 }
 
 type preparedKey struct {
@@ -60,19 +70,26 @@ type preparedKey struct {
 	objectKey
 }
 
-// preparedWrite is a write that was sent to the store.
+// preparedWrite is a write that was sent to the store, or is about to be.
 type preparedWrite struct {
 	key        preparedKey
 	stored     []byte
 	definition *definition
-	bytes      int
+	bytes      int         // that it has of the preparer's
 	readers    reader      // that have not read its event
 	unanswered bool        // the write has ended, and it is not known how
 	expiry     *time.Timer // nil until the write has ended
 }
 
-func newPreparer() *preparer {
-	return &preparer{decode: define, byKey: map[preparedKey][]*preparedWrite{}, maxBytes: maxPreparedBytes}
+func newPreparer(isBound func(role objectKey) bool) *preparer {
+	return &preparer{
+		decode: define, isBound: isBound, keepFor: keepPrepared, maxBytes: maxPreparedBytes,
+		byKey: map[preparedKey][]*preparedWrite{}, byNamespace: map[string]int{},
+		unprepared: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "levelwire_authorization_unprepared_writes_total",
+			Help: "Writes of large roles and bindings for which there was no room to be decoded before decisions wait for that.",
+		}),
+	}
 }
 
 // follow has what is written from now on prepared for a reader.
@@ -103,6 +120,7 @@ func (p *preparer) take(by reader, res *resource.Resource, o *watchcache.Object)
 		if w.readers &^= by; w.readers == 0 {
 			p.drop(w)
 		}
+		p.wake()
 		return w.definition
 	}
 	return nil
@@ -111,65 +129,147 @@ func (p *preparer) take(by reader, res *resource.Resource, o *watchcache.Object)
 // prepare is the registry.StoreHook of a kind.
 func (p *preparer) prepare(ctx context.Context, s *source, key objectKey, stored []byte) func(registry.Outcome) {
 	readers := reader(p.readers.Load())
-	if readers == 0 || s.binding && len(stored) < largeObject {
+	if readers == 0 || len(stored) < largeObject {
 		return nil // before they follow the events, readers read all objects anyway
 	}
-	res, room := s.registry.Resource(), preparedRoom*len(stored)
-	if !p.reserve(room) {
-		return nil
-	}
+	res := s.registry.Resource()
 	w := &preparedWrite{key: preparedKey{res.Plural, key}, stored: stored, readers: readers}
-	defer func() { p.keep(w, room) }()
-	if w.definition = prepareDefinition(ctx, res, key.namespace, stored); w.definition == nil {
+	if !p.await(ctx, w, preparedRoom*len(stored)) {
+		p.unprepared.Inc()
 		return nil
 	}
-	w.bytes = len(stored) + w.definition.bytes() + w.definition.combinations()*combinationBytes
+	kept := false
+	defer func() {
+		if !kept {
+			p.release(w)
+		}
+	}()
+	if w.definition = decodeStored(ctx, res, key.namespace, stored); w.definition == nil {
+		return nil
+	}
+	p.compile(w)
+	if kept = p.keep(w); !kept {
+		return nil
+	}
 	return func(outcome registry.Outcome) { p.answered(w, outcome) }
 }
 
-// prepareDefinition decodes the stored form of a role or a binding, and compiles the rules. It returns nil if that takes no
-// time, and for what cannot be decoded.
-func prepareDefinition(ctx context.Context, res *resource.Resource, namespace string, stored []byte) *definition {
+// decodeStored decodes the stored form of a role or a binding. It returns nil if it cannot be decoded.
+func decodeStored(ctx context.Context, res *resource.Resource, namespace string, stored []byte) *definition {
 	object, err := res.DecodeInPlace(ctx, stored)
 	if err != nil {
 		return nil
 	}
 	d, err := says(object, namespace)
-	if err != nil || len(stored) < largeObject && d.combinations() < largeRole {
+	if err != nil {
 		return nil
 	}
 	d.detach()
-	if d.compiled != nil {
-		d.compiled()
-	}
 	return &d
 }
 
-// reserve takes room for a write, if there is.
-func (p *preparer) reserve(bytes int) bool {
+// compile compiles the rules of a role that is bound, if there is room for that, and gives back what is not needed
+// any more. The rules of other roles may never be asked.
+func (p *preparer) compile(w *preparedWrite) {
+	bytes := len(w.stored) + w.definition.bytes()
+	compiled := bytes + w.definition.combinations()*combinationBytes
+	bound := w.definition.compiled != nil && p.isBound(w.key.objectKey)
+	if bound && p.reserve(w, compiled) == nil {
+		w.definition.compiled()
+		return
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.bytes+bytes > p.maxBytes {
-		p.dropUnanswered()
+	p.resize(w, bytes)
+}
+
+// await is reserve that waits until there is room, but not for long: writes that are about to be applied have it.
+func (p *preparer) await(ctx context.Context, w *preparedWrite, bytes int) bool {
+	freed := p.reserve(w, bytes)
+	if freed == nil || bytes > p.maxBytes {
+		return freed == nil
 	}
-	if p.bytes+bytes > p.maxBytes {
-		return false
+	task := runqueue.FromContext(ctx)
+	task.Block()
+	defer task.Unblock()
+	timer := time.NewTimer(roomWait)
+	defer timer.Stop()
+	for freed != nil {
+		select {
+		case <-freed:
+		case <-timer.C:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+		freed = p.reserve(w, bytes)
 	}
-	p.bytes += bytes
 	return true
 }
 
-// keep gives back the room that was reserved for a write, and keeps it if it has a definition and there is room.
-func (p *preparer) keep(w *preparedWrite, reserved int) {
+// reserve makes the room that a write has as large as it needs. If there is not so much, it returns what is closed
+// when there may be.
+func (p *preparer) reserve(w *preparedWrite, bytes int) (freed <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.bytes -= reserved
-	if w.definition == nil || p.bytes+w.bytes > p.maxBytes || len(p.byKey[w.key]) >= maxPreparedWrites {
-		return
+	if !p.fits(w, bytes) {
+		p.dropNeedless()
 	}
-	p.bytes += w.bytes
+	if p.fits(w, bytes) {
+		p.resize(w, bytes)
+		return nil
+	}
+	if p.freed == nil {
+		p.freed = make(chan struct{})
+	}
+	return p.freed
+}
+
+// fits reports whether there is room for what a write needs. One may have all that there is, and several of a
+// namespace a part, so that there is room for those of others. mu is held.
+func (p *preparer) fits(w *preparedWrite, bytes int) bool {
+	others := p.byNamespace[w.key.namespace] - w.bytes
+	return p.bytes-w.bytes+bytes <= p.maxBytes && (others == 0 || others+bytes <= p.maxBytes/namespaceShare)
+}
+
+// resize makes the room that a write has larger or smaller. mu is held.
+func (p *preparer) resize(w *preparedWrite, bytes int) {
+	more := bytes - w.bytes
+	w.bytes = bytes
+	p.bytes += more
+	if p.byNamespace[w.key.namespace] += more; p.byNamespace[w.key.namespace] == 0 {
+		delete(p.byNamespace, w.key.namespace)
+	}
+	if more < 0 {
+		p.wake()
+	}
+}
+
+// wake has the writes that wait for room look again. mu is held.
+func (p *preparer) wake() {
+	if p.freed != nil {
+		close(p.freed)
+		p.freed = nil
+	}
+}
+
+// release gives back the room of a write that is not kept.
+func (p *preparer) release(w *preparedWrite) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.resize(w, 0)
+}
+
+// keep keeps a write for the readers, unless there are many of its object.
+func (p *preparer) keep(w *preparedWrite) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.byKey[w.key]) >= maxPreparedWrites {
+		return false
+	}
 	p.byKey[w.key] = append(p.byKey[w.key], w)
 	p.writes.Add(1)
+	return true
 }
 
 // answered drops a write that was refused. Another one is dropped when its event has been read, and if
@@ -182,7 +282,8 @@ func (p *preparer) answered(w *preparedWrite, outcome registry.Outcome) {
 		p.drop(w)
 	case slices.Contains(p.byKey[w.key], w):
 		w.unanswered = outcome == registry.Unknown
-		w.expiry = time.AfterFunc(keepPrepared, func() {
+		p.wake()
+		w.expiry = time.AfterFunc(p.keepFor, func() {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			p.drop(w)
@@ -190,12 +291,12 @@ func (p *preparer) answered(w *preparedWrite, outcome registry.Outcome) {
 	}
 }
 
-// dropUnanswered makes room: a client that goes away leaves writes of which it is not known
-// whether there will be an event. mu is held.
-func (p *preparer) dropUnanswered() {
+// dropNeedless makes room. What the Index has read, decisions do not wait for; and a client that goes away leaves
+// writes of which it is not known whether there will be an event. mu is held.
+func (p *preparer) dropNeedless() {
 	for _, writes := range p.byKey {
 		for _, w := range slices.Clone(writes) {
-			if w.unanswered {
+			if w.unanswered || w.readers&indexReader == 0 {
 				p.drop(w)
 			}
 		}
@@ -212,7 +313,7 @@ func (p *preparer) drop(w *preparedWrite) {
 	if w.expiry != nil {
 		w.expiry.Stop()
 	}
-	p.bytes -= w.bytes
+	p.resize(w, 0)
 	p.writes.Add(-1)
 	if len(writes) == 1 {
 		delete(p.byKey, w.key)

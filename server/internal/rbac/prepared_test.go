@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/levelwire/levelwire/server/internal/auth"
@@ -49,14 +51,15 @@ func expectKept(t *testing.T, p *preparer, want int) {
 	t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	kept, bytes := 0, 0
-	for _, writes := range p.byKey {
+	kept, bytes, byNamespace := 0, 0, map[string]int{}
+	for key, writes := range p.byKey {
 		for _, w := range writes {
 			kept, bytes = kept+1, bytes+w.bytes
+			byNamespace[key.namespace] += w.bytes
 		}
 	}
-	if kept != want || int64(kept) != p.writes.Load() || bytes != p.bytes {
-		t.Errorf("%d writes are kept, want %d; counted are %d, and %d bytes of %d", kept, want, p.writes.Load(), p.bytes, bytes)
+	if kept != want || int64(kept) != p.writes.Load() || bytes != p.bytes || !maps.Equal(byNamespace, p.byNamespace) {
+		t.Errorf("%d writes are kept, want %d; counted are %d, and %d bytes of %d: %v of %v", kept, want, p.writes.Load(), p.bytes, bytes, p.byNamespace, byNamespace)
 	}
 }
 
@@ -71,11 +74,27 @@ func (f *fixture) update(plural string, obj resource.Object) (storage.Revision, 
 	return result.Revision, nil
 }
 
+// awaitCaches waits until the caches show all writes that have been acknowledged: decisions wait for a few seconds only.
+func (f *fixture) awaitCaches(ctx context.Context) {
+	f.Helper()
+	revision, err := f.store.Current(ctx)
+	for _, cache := range f.caches {
+		if err == nil {
+			_, err = cache.NotOlderThan(ctx, revision)
+		}
+	}
+	if err != nil {
+		f.Error(err)
+	}
+}
+
 // mayList asks whether a user may list the pods of a namespace.
 func mayList(t *testing.T, x *Index, name, namespace string) bool {
 	t.Helper()
 	decision, _, err := x.Authorize(t.Context(), auth.Attributes{User: auth.User{Name: name}, Verb: "list", Version: "v1", Resource: "pods", Namespace: namespace})
-	must(t, err)
+	if err != nil {
+		t.Error(err)
+	}
 	return decision == auth.Allow
 }
 
@@ -91,9 +110,11 @@ func TestLargeObjectsAreDecodedByTheirWriters(t *testing.T) {
 	v, err := openView(ctx, h, "joe", 0)
 	must(t, err)
 	defer v.Close()
+	x.prepared.follow(indexReader)
 	decoded.Store(0)
 
 	f.create("rolebindings", largeBinding("a", "lister", "jane"))
+	f.awaitCaches(ctx)
 	if !mayList(t, x, "jane", "a") {
 		t.Error("a large binding does not count")
 	}
@@ -120,6 +141,7 @@ func TestLargeObjectsAreDecodedByTheirWriters(t *testing.T) {
 	}
 
 	f.create("clusterroles", clusterRole("small", rule("get", "", "pods")))
+	f.awaitCaches(ctx)
 	mayList(t, x, "joe", "a")
 	if n := decoded.Load(); n != 1 {
 		t.Errorf("a small role was decoded %d times, want 1", n)
@@ -152,6 +174,8 @@ func TestOtherObjectsAreDecoded(t *testing.T) {
 	f.create("clusterroles", clusterRole("lister", rule("list", "", "pods")))
 	f.start()
 	x := f.index()
+	x.prepared.keepFor = time.Hour
+	x.prepared.follow(indexReader)
 	decoded := countDecoded(x)
 	mayList(t, x, "jane", "a")
 	other, err := registry.NewSet(registry.Config{Store: f.store, Resources: f.set.Resources()})
@@ -184,10 +208,9 @@ func TestOtherObjectsAreDecoded(t *testing.T) {
 			set = other
 		}
 		r, _ := set.Lookup(rbacv1.GroupName, "v1", "rolebindings")
-		created, err := r.Create(t.Context(), "a", largeBinding("a", "lister", name), registry.WriteOptions{})
+		_, err := r.Create(t.Context(), "a", largeBinding("a", "lister", name), registry.WriteOptions{})
 		must(t, err)
-		_, err = f.of("rolebindings").Cache().NotOlderThan(t.Context(), created.Revision)
-		must(t, err)
+		f.awaitCaches(t.Context())
 		if !mayList(t, x, "jane", "a") || mayList(t, x, "evil", "a") {
 			t.Errorf("%s: what was stored does not count", step.what)
 		}
@@ -286,47 +309,119 @@ func TestSupersededEvents(t *testing.T) {
 	}
 }
 
-// TestPreparedWritesAreBounded: by bytes, by writes of one object, and by time if their events do not come.
+// TestPreparedWritesAreBounded: by writes of one object, and by time if their events do not come.
 func TestPreparedWritesAreBounded(t *testing.T) {
 	f := newFixture(t)
-	x := f.index()
-	s, stored := f.written(x, "jane")
+	s, stored := f.written(f.index(), "jane")
 	synctest.Test(t, func(t *testing.T) {
-		p := newPreparer()
+		p := newPreparer(nil)
 		p.follow(indexReader)
 		var ends []func(registry.Outcome)
-		for range maxPreparedWrites + 3 {
-			ends = append(ends, p.prepare(t.Context(), s, objectKey{"a", "large"}, stored))
+		for i := range maxPreparedWrites + 3 {
+			end := p.prepare(t.Context(), s, objectKey{"a", "large"}, stored)
+			if (end != nil) != (i < maxPreparedWrites) {
+				t.Errorf("write %d of an object is kept: %v", i, end != nil)
+			}
+			ends = append(ends, end)
 		}
 		expectKept(t, p, maxPreparedWrites)
-		for i, end := range ends {
+		for i, end := range ends[:maxPreparedWrites] {
 			end([]registry.Outcome{registry.Committed, registry.Unknown, registry.Refused}[i%3])
 		}
 		expectKept(t, p, 6)
 		time.Sleep(keepPrepared + 1)
 		synctest.Wait()
 		expectKept(t, p, 0)
+	})
+}
 
-		p.maxBytes = 10 * preparedRoom * len(stored)
-		kept, refused := 0, 0
-		for i := range 100 {
-			if end := p.prepare(t.Context(), s, objectKey{"a", fmt.Sprint("large", i)}, stored); end == nil {
-				refused++
-			} else {
-				kept++
-				ends = append(ends, end)
-			}
+// TestWritesWaitForRoom: those of one namespace do not take that of others, and each gets some in the end. What decisions
+// do not wait for makes room at once.
+func TestWritesWaitForRoom(t *testing.T) {
+	f := newFixture(t)
+	s, stored := f.written(f.index(), "jane")
+	res := s.registry.Resource()
+	key, event := objectKey{"a", "large"}, f.event(s, stored, 5)
+	synctest.Test(t, func(t *testing.T) {
+		p := newPreparer(nil)
+		p.maxBytes = namespaceShare * (preparedRoom + 1) * len(stored)
+		p.follow(indexReader)
+		p.follow(historyReader)
+		var writing sync.WaitGroup
+		begun := time.Now()
+		for i := range 20 {
+			writing.Go(func() {
+				end := p.prepare(t.Context(), s, key, stored)
+				if end == nil {
+					t.Errorf("write %d of many is not prepared", i)
+					return
+				}
+				time.Sleep(time.Second / 10) // for which the store takes
+				end(registry.Committed)
+				if p.take(indexReader, res, event) == nil {
+					t.Errorf("write %d of many is not kept", i)
+				}
+			})
 		}
-		if kept < 5 || refused == 0 || p.bytes > p.maxBytes {
-			t.Errorf("%d writes are kept and %d are not, with %d bytes of %d", kept, refused, p.bytes, p.maxBytes)
+		synctest.Wait()
+		end := p.prepare(t.Context(), s, objectKey{"b", "large"}, stored)
+		if end == nil || time.Since(begun) > 0 {
+			t.Errorf("a write of another namespace is prepared after %v", time.Since(begun))
 		}
-		expectKept(t, p, kept)
-		ends[len(ends)-1](registry.Unknown) // makes room
-		if end := p.prepare(t.Context(), s, objectKey{"a", "another"}, stored); end == nil {
+		end(registry.Refused)
+		writing.Wait()
+
+		p.prepare(t.Context(), s, objectKey{"a", "1"}, stored)(registry.Unknown)
+		begun = time.Now()
+		if p.prepare(t.Context(), s, objectKey{"a", "2"}, stored) == nil || time.Since(begun) > 0 {
 			t.Error("a write that may never come keeps others out")
 		}
-		expectKept(t, p, kept)
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if p.prepare(ended, s, objectKey{"a", "3"}, stored) != nil || time.Since(begun) > 0 {
+			t.Error("a write waits for room that has ended")
+		}
+		if p.prepare(t.Context(), s, objectKey{"a", "3"}, stored) != nil || time.Since(begun) != roomWait {
+			t.Errorf("a write waits for %v, want %v", time.Since(begun), roomWait)
+		}
+		if n := testutil.ToFloat64(p.unprepared); n != 2 {
+			t.Errorf("%v writes are not prepared, want 2", n)
+		}
 	})
+}
+
+// TestRolesAreCompiledIfBound: the rules of others may never be asked.
+func TestRolesAreCompiledIfBound(t *testing.T) {
+	f := newFixture(t)
+	x := f.index()
+	s := x.sources[0]
+	stored, err := s.registry.Resource().Encode(t.Context(), clusterRole("r", manyResources()))
+	must(t, err)
+	bytes := map[bool]int{}
+	for _, bound := range []bool{false, true} {
+		p := newPreparer(func(role objectKey) bool { return bound && role == objectKey{name: "r"} })
+		p.follow(indexReader)
+		p.prepare(t.Context(), s, objectKey{name: "r"}, stored)
+		expectKept(t, p, 1)
+		bytes[bound] = p.bytes
+	}
+	if more := bytes[true] - bytes[false]; more != 1000*combinationBytes {
+		t.Errorf("a role that is bound takes %d bytes more", more)
+	}
+
+	x.policy.setRole(objectKey{name: "r"}, []rbacv1.PolicyRule{manyResources()})
+	if x.isBound(objectKey{name: "r"}) {
+		t.Error("a role is bound to nobody")
+	}
+	x.policy.setBinding(objectKey{"a", "b"}, roleRef("ClusterRole", "r"), []rbacv1.Subject{user("jane")})
+	compiled := x.policy.roles[objectKey{name: "r"}].compiled()
+	if !x.isBound(objectKey{name: "r"}) {
+		t.Error("a role is not bound")
+	}
+	x.policy.removeBinding(objectKey{"a", "b"})
+	if again := x.policy.roles[objectKey{name: "r"}].compiled(); again == compiled {
+		t.Error("the rules of a role that is not bound any more stay compiled")
+	}
 }
 
 // TestPreparedDefinitionsOwnTheirMemory: they do not keep the JSON that they were decoded from.
@@ -334,7 +429,7 @@ func TestPreparedDefinitionsOwnTheirMemory(t *testing.T) {
 	f := newFixture(t)
 	x := f.index()
 	_, stored := f.written(x, "jane")
-	d := prepareDefinition(t.Context(), x.sources[3].registry.Resource(), "a", stored)
+	d := decodeStored(t.Context(), x.sources[3].registry.Resource(), "a", stored)
 	clear(stored)
 	for i, s := range d.subjects[:1000] {
 		if want := user(fmt.Sprint("jane-", i)); s != want {
@@ -344,19 +439,14 @@ func TestPreparedDefinitionsOwnTheirMemory(t *testing.T) {
 	if want := (objectKey{name: "lister"}); d.role != want {
 		t.Errorf("the role is %v, want %v", d.role, want)
 	}
-	role := clusterRole("r", manyResources())
+	role := clusterRole("r", rbacv1.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{"g7"}, Resources: numbered("r", 40)})
 	res := x.sources[0].registry.Resource()
 	stored, err := res.Encode(t.Context(), role)
 	must(t, err)
-	d = prepareDefinition(t.Context(), res, "", stored)
+	d = decodeStored(t.Context(), res, "", stored)
 	clear(stored)
 	if !slices.EqualFunc(d.rules, role.Rules, equalRules) {
 		t.Errorf("the rules are %v", d.rules)
-	}
-	clear(d.rules) // what is known now was compiled before
-	q := questionOf(&auth.Attributes{Verb: "get", Version: "v1", Resource: "a-resource-7"})
-	if d.compiled().allows(&q) == notFound {
-		t.Error("the rules were not compiled by the write")
 	}
 }
 
@@ -378,6 +468,7 @@ func TestConcurrentLargeWrites(t *testing.T) {
 	following.Go(func() { x.Run(running) })
 	following.Go(func() { h.Run(running) })
 	mayList(t, x, "nobody", "shared")
+	x.prepared.follow(indexReader) // also if Run has not come to that
 	namespaces := []string{"shared", "shared", "own1", "own2"}
 	for _, namespace := range namespaces[1:] {
 		f.create("rolebindings", largeBinding(namespace, "lister", "first"))
@@ -393,6 +484,7 @@ func TestConcurrentLargeWrites(t *testing.T) {
 				}
 				for before := last.Load(); before < int64(revision) && !last.CompareAndSwap(before, int64(revision)); before = last.Load() {
 				}
+				f.awaitCaches(ctx)
 				before := fmt.Sprint("user", i, n-1)
 				if namespace != "shared" && (!mayList(t, x, name, namespace) || mayList(t, x, before, namespace)) {
 					t.Errorf("%s: the binding of %s does not count", namespace, name)
@@ -401,6 +493,7 @@ func TestConcurrentLargeWrites(t *testing.T) {
 		})
 	}
 	writing.Wait()
+	f.awaitCaches(ctx)
 	must(t, h.Wait(ctx, storage.Revision(last.Load())))
 	mayList(t, x, "nobody", "shared")
 	expectKept(t, x.prepared, 0)
