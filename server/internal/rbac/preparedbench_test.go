@@ -69,6 +69,15 @@ func BenchmarkApplyLarge(b *testing.B) {
 				}
 			})
 		}
+		b.Run(plural+"/deleted", func(b *testing.B) {
+			deleted := []watchcache.Event{{Type: watchcache.Deleted, Object: events[0].Object}}
+			for b.Loop() {
+				b.StopTimer()
+				x.apply(b.Context(), s, events[:1])
+				b.StartTimer()
+				x.apply(b.Context(), s, deleted)
+			}
+		})
 		b.Run(plural+"/write", func(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
 				prepare(i)
@@ -80,46 +89,56 @@ func BenchmarkApplyLarge(b *testing.B) {
 	}
 }
 
-// BenchmarkDecisionsBesideLargeWrites measures how long decisions of others take while one user writes a role
-// or a binding of megabytes again and again.
+// BenchmarkDecisionsBesideLargeWrites measures how long decisions of others, of which several may be made at a time, take
+// while one user writes a role or a binding of megabytes again and again.
 func BenchmarkDecisionsBesideLargeWrites(b *testing.B) {
 	for plural, version := range largeObjects() {
 		for _, prepared := range []bool{false, true} {
-			b.Run(fmt.Sprintf("%s/prepared=%v", plural, prepared), func(b *testing.B) {
-				f := newFixture(b)
-				f.start()
-				x := f.index()
-				if !prepared {
-					x.prepared.maxBytes = 0
-				}
-				ctx, cancel := context.WithCancel(b.Context())
-				done := make(chan []time.Duration)
-				must(b, x.catchUp(ctx))
-				go x.Run(ctx)
-				f.create(plural, version(0))
-				objects := [2]resource.Object{version(0), version(1)}
-				go func() {
-					var waits []time.Duration
-					for ctx.Err() == nil {
-						begun := time.Now()
-						_, _, _ = x.Authorize(ctx, auth.Attributes{User: auth.User{Name: "jane"}, Verb: "get", Version: "v1", Resource: "pods", Namespace: "b"})
-						waits = append(waits, time.Since(begun))
-						pause(ctx, time.Millisecond)
-					}
-					done <- waits
-				}()
-				for i := 0; b.Loop(); i++ {
-					_, err := f.of(plural).Update(ctx, "a", "large", func(resource.Object) (resource.Object, error) {
-						return objects[(i+1)%2].DeepCopyObject().(resource.Object), nil
-					}, registry.UpdateOptions{Unconditional: true})
-					must(b, err)
-				}
-				cancel()
-				waits := <-done
-				slices.Sort(waits)
-				b.ReportMetric(float64(waits[len(waits)-1].Microseconds())/1e3, "ms-max")
-				b.ReportMetric(float64(waits[len(waits)*99/100].Microseconds())/1e3, "ms-p99")
-			})
+			for _, deciders := range []int{1, 64} {
+				b.Run(fmt.Sprintf("%s/prepared=%v/deciders=%d", plural, prepared, deciders), func(b *testing.B) {
+					benchmarkDecisions(b, plural, [2]resource.Object{version(0), version(1)}, prepared, deciders)
+				})
+			}
 		}
 	}
+}
+
+func benchmarkDecisions(b *testing.B, plural string, objects [2]resource.Object, prepared bool, deciders int) {
+	f := newFixture(b)
+	f.start()
+	x := f.index()
+	if !prepared {
+		x.prepared.maxBytes = 0
+	}
+	ctx, cancel := context.WithCancel(b.Context())
+	done := make(chan []time.Duration)
+	must(b, x.catchUp(ctx))
+	go x.Run(ctx)
+	f.create(plural, objects[0].DeepCopyObject().(resource.Object)) // which is changed
+	for range deciders {
+		go func() {
+			var waits []time.Duration
+			for ctx.Err() == nil {
+				begun := time.Now()
+				_, _, _ = x.Authorize(ctx, auth.Attributes{User: auth.User{Name: "jane"}, Verb: "get", Version: "v1", Resource: "pods", Namespace: "b"})
+				waits = append(waits, time.Since(begun))
+				pause(ctx, time.Millisecond)
+			}
+			done <- waits
+		}()
+	}
+	for i := 0; b.Loop(); i++ {
+		_, err := f.of(plural).Update(ctx, "a", "large", func(resource.Object) (resource.Object, error) {
+			return objects[(i+1)%2].DeepCopyObject().(resource.Object), nil
+		}, registry.UpdateOptions{Unconditional: true})
+		must(b, err)
+	}
+	cancel()
+	var waits []time.Duration
+	for range deciders {
+		waits = append(waits, <-done...)
+	}
+	slices.Sort(waits)
+	b.ReportMetric(float64(waits[len(waits)-1].Microseconds())/1e3, "ms-max")
+	b.ReportMetric(float64(waits[len(waits)*99/100].Microseconds())/1e3, "ms-p99")
 }
