@@ -260,9 +260,15 @@ type Config struct {
 	// MaxWatches bounds the open watches: each user has a share, administrators have as
 	// many for themselves. Default 1,000,000.
 	MaxWatches int
-	// MaxConnections bounds the open connections. Default: what the limit of open files
-	// (RLIMIT_NOFILE) leaves beside what the store needs.
+	// MaxConnections bounds the open connections: each user has a share, and some are kept for
+	// administrators, nodes and components of the control plane, and for clients that have yet
+	// to say who they are. Default: what the limit of open files (RLIMIT_NOFILE) leaves beside
+	// what the store needs.
 	MaxConnections int
+	// MaxConnectionsPerUser bounds those of each user, and of the service accounts of each
+	// namespace but kube-system together; not those of administrators, nodes, components of the
+	// control plane, and proxies that name users in headers. Default: only the share does.
+	MaxConnectionsPerUser int
 
 	// MaxBodyBytesInFlight bounds the bodies of requests that are in memory at the same time, and
 	// MaxSelectorBytes the selectors of open watches: each user has a share, administrators
@@ -408,6 +414,9 @@ func (c *Config) checkLimits() error {
 	if c.MaxWatches < 0 || c.MaxConnections < 0 {
 		return fmt.Errorf("--max-watches %d and --max-connections %d must not be negative; 0 is the default", c.MaxWatches, c.MaxConnections)
 	}
+	if err := checkPerUser("connections", c.MaxConnections, c.MaxConnectionsPerUser); err != nil {
+		return err
+	}
 	if c.MaxRequestsInFlight < 0 || c.MaxMutatingRequestsInFlight < 0 {
 		return fmt.Errorf("--max-requests-inflight %d and --max-mutating-requests-inflight %d must not be negative; 0 is the default",
 			c.MaxRequestsInFlight, c.MaxMutatingRequestsInFlight)
@@ -419,6 +428,17 @@ func (c *Config) checkLimits() error {
 	}
 	if n := c.MaxSelectorBytes; n != 0 && n < leastSelectors {
 		return fmt.Errorf("--max-selector-bytes %d must be %d (1Mi) at least", n, leastSelectors)
+	}
+	return nil
+}
+
+// checkPerUser refuses a limit of each user that is none.
+func checkPerUser(what string, most, perUser int) error {
+	switch {
+	case perUser < 0:
+		return fmt.Errorf("--max-%s-per-user %d must not be negative; 0 is the default", what, perUser)
+	case most > 0 && perUser > most:
+		return fmt.Errorf("--max-%s-per-user %d is more than --max-%s %d: no user can have so many", what, perUser, what, most)
 	}
 	return nil
 }

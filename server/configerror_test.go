@@ -63,14 +63,16 @@ func TestImpossibleConfigurations(t *testing.T) {
 			h := &c.Authentication.RequestHeader
 			h.ClientCAFile, h.UIDHeaders = "x", []string{" "}
 		}, "--requestheader-uid-headers"},
-		"admission plugin":   {func(c *server.Config) { c.DisableAdmissionPlugins = []string{"ServiceAccounts"} }, "--disable-admission-plugins"},
-		"issuer":             {func(c *server.Config) { c.ServiceAccountIssuers = []string{""} }, "--service-account-issuer"},
-		"lifetime of tokens": {func(c *server.Config) { c.ServiceAccountMaxTokenExpiration = time.Minute }, "--service-account-max-token-expiration"},
-		"URL of the keys":    {func(c *server.Config) { c.ServiceAccountJWKSURI = "http://keys.example" }, "--service-account-jwks-uri"},
-		"bodies":             {func(c *server.Config) { c.MaxBodyBytesInFlight = 1 << 20 }, "--max-body-bytes-inflight"},
-		"selectors":          {func(c *server.Config) { c.MaxSelectorBytes = -1 }, "--max-selector-bytes"},
-		"old TLS":            {func(c *server.Config) { c.TLSMinVersion = "VersionTLS11" }, "--tls-min-version"},
-		"insecure suite":     {func(c *server.Config) { c.TLSCipherSuites = []string{"TLS_RSA_WITH_RC4_128_SHA"} }, "--tls-cipher-suites"},
+		"admission plugin":      {func(c *server.Config) { c.DisableAdmissionPlugins = []string{"ServiceAccounts"} }, "--disable-admission-plugins"},
+		"issuer":                {func(c *server.Config) { c.ServiceAccountIssuers = []string{""} }, "--service-account-issuer"},
+		"lifetime of tokens":    {func(c *server.Config) { c.ServiceAccountMaxTokenExpiration = time.Minute }, "--service-account-max-token-expiration"},
+		"URL of the keys":       {func(c *server.Config) { c.ServiceAccountJWKSURI = "http://keys.example" }, "--service-account-jwks-uri"},
+		"bodies":                {func(c *server.Config) { c.MaxBodyBytesInFlight = 1 << 20 }, "--max-body-bytes-inflight"},
+		"connections of a user": {func(c *server.Config) { c.MaxConnectionsPerUser = -1 }, "--max-connections-per-user -1 must not be negative"},
+		"connections of one user, more than of all": {func(c *server.Config) { c.MaxConnections, c.MaxConnectionsPerUser = 10, 11 }, "--max-connections-per-user 11 is more than --max-connections 10"},
+		"selectors":      {func(c *server.Config) { c.MaxSelectorBytes = -1 }, "--max-selector-bytes"},
+		"old TLS":        {func(c *server.Config) { c.TLSMinVersion = "VersionTLS11" }, "--tls-min-version"},
+		"insecure suite": {func(c *server.Config) { c.TLSCipherSuites = []string{"TLS_RSA_WITH_RC4_128_SHA"} }, "--tls-cipher-suites"},
 		"no suite of HTTP/2": {func(c *server.Config) {
 			c.TLSCipherSuites = []string{"TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"}
 		}, "--tls-cipher-suites"},

@@ -61,7 +61,7 @@ func TestConnectionsLeaveFilesForTheStore(t *testing.T) {
 	if err := p.endedByItself(); err != nil {
 		t.Fatal(err)
 	}
-	if log := p.logTail(); !strings.Contains(log, "connections of clients that are not authenticated are closed") {
+	if log := p.logTail(); !strings.Contains(log, "connections that no user holds are closed") {
 		t.Errorf("the log does not say that connections are closed:\n%s", log)
 	}
 }

@@ -150,10 +150,13 @@ type Config struct {
 	// MaxWatches bounds the open watches: one user has a share, administrators as many for
 	// themselves. Default 1,000,000.
 	MaxWatches int
-	// MaxConnections bounds the open connections: more are closed at once, counted and
-	// logged. Default: what the limit of open files (RLIMIT_NOFILE) leaves beside what
-	// the store needs.
+	// MaxConnections bounds the open connections: one user has a share, and some are kept for
+	// users of the system and for clients that have yet to say who they are. Default: what the
+	// limit of open files (RLIMIT_NOFILE) leaves beside what the store needs.
 	MaxConnections int
+	// MaxConnectionsPerUser bounds those of each user but those of the system, and of the
+	// service accounts of each namespace together; 0: the share does.
+	MaxConnectionsPerUser int
 	// MaxBodyBytes bounds a request body. Default 3 MiB.
 	MaxBodyBytes int64
 	// MaxBodyBytesInFlight bounds the bodies of requests that are in memory at the same time, and

@@ -45,13 +45,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 	if s.config.UI != nil {
 		if ui.Serves(r.URL.Path) {
-			listen.Used(r.Context())
+			listen.FromContext(r.Context()).Used()
 			s.config.UI.ServeHTTP(rec, r)
 			return
 		}
 		s.config.UI.Identify(r)
 	}
-	connection, limits := w.(interface{ Authenticated() })
 	user, err := s.authenticator.Authenticate(r)
 	if s.config.Audit != nil {
 		if rejected := s.beginAudit(r, record, user, err, id, start); rejected != nil && err == nil {
@@ -70,21 +69,17 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}()
 	}
 	if err != nil {
-		if !limits {
+		if _, ok := w.(interface{ Authenticated() }); !ok {
 			rec.Header().Set("Connection", "close") // package h2 closes those on which no request was authenticated
 		}
 		encoding.WriteError(rec, r, err)
 		return
 	}
-	switch {
-	case user.In(auth.Unauthenticated):
-		listen.Used(r.Context())
-	case limits:
-		connection.Authenticated()
-	default:
-		listen.Authenticated(r.Context())
-	}
 	record.User = user
+	if err := s.noteUser(rec, r, user); err != nil {
+		encoding.WriteError(rec, r, err)
+		return
+	}
 	impersonation, err := s.impersonate(r, user)
 	record.User, record.Impersonation = impersonation.User, impersonation.Needed
 	if err != nil {
@@ -106,6 +101,25 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.limited(rec, r)
+}
+
+// noteUser has the connection of a request be one of its user, and lifts the limits of those
+// whose clients are not known.
+func (s *Server) noteUser(rec *request.Recorder, r *http.Request, user auth.User) error {
+	conn := listen.FromContext(r.Context())
+	if user.In(auth.Unauthenticated) {
+		conn.Used()
+		return nil
+	}
+	if !conn.Held() {
+		if err := s.holdConnection(rec, conn, r, user); err != nil {
+			return err
+		}
+	}
+	if connection, ok := rec.Unwrap().(interface{ Authenticated() }); ok {
+		connection.Authenticated()
+	}
+	return nil
 }
 
 // impersonate returns the user that a request acts as. That is decided before the request

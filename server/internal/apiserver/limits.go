@@ -3,6 +3,7 @@ package apiserver
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -120,6 +121,38 @@ func (s *Server) authorizeWithoutSlot(r *http.Request, a auth.Attributes) error 
 	return s.authorize(r, a)
 }
 
+// holdConnection has the user of a connection's first request hold it. A user that holds too
+// many is refused, and the client is asked to close the connection.
+func (s *Server) holdConnection(w http.ResponseWriter, conn *listen.Conn, r *http.Request, user auth.User) error {
+	if err := conn.Hold(s.holderOf(r, user), ofTheSystem(user)); err != nil {
+		s.metrics.Rejected.Inc()
+		w.Header().Set("Connection", "close") // over HTTP/2 it is a GOAWAY
+		return status.TooManyRequests(err.Error(), 1)
+	}
+	return nil
+}
+
+// holderOf returns who holds the connection of a user's request: the proxy that has named the
+// user, which opens connections for requests of many, or all service accounts of a namespace,
+// since whoever may make one may make many. Those of kube-system are made by administrators.
+func (s *Server) holderOf(r *http.Request, user auth.User) listen.Holder {
+	if proxy, ok := s.authenticator.ProxyOf(r); ok {
+		return listen.Holder{Kind: listen.Proxy, Name: proxy}
+	}
+	if namespace, _, ok := auth.SplitServiceAccount(user.Name); ok && namespace != metav1.NamespaceSystem {
+		return listen.Holder{Kind: listen.Namespace, Name: namespace}
+	}
+	return listen.Holder{Name: user.Name}
+}
+
+// ofTheSystem reports whether a user is one for which some connections are kept: an
+// administrator, a node, a component of the control plane, or a service account of
+// kube-system.
+func ofTheSystem(user auth.User) bool {
+	namespace, _, _ := auth.SplitServiceAccount(user.Name)
+	return user.In(auth.Masters) || user.In(auth.Nodes) || strings.HasPrefix(user.Name, "system:kube-") || namespace == metav1.NamespaceSystem
+}
+
 // undecided counts a request without a slot that waits for a decision, until done is called;
 // too many of one user, or of all, are refused.
 func (s *Server) undecided(user auth.User) (done func(), err error) {
@@ -235,8 +268,14 @@ func inFlightGauge(kind string, slots *inflight.Slots) prometheus.Collector {
 	}, func() float64 { return float64(slots.InUse()) })
 }
 
+// share is something that is divided among users.
+type share interface {
+	InUse() int64
+	Capacity() int64
+}
+
 // shareGauges are the gauges of something that is divided among users.
-func shareGauges(resource string, limiter *inflight.Limiter) []prometheus.Collector {
+func shareGauges(resource string, limiter share) []prometheus.Collector {
 	gauge := func(name, help string, value func() int64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "levelwire_user_shares_" + name, Help: help, ConstLabels: prometheus.Labels{"resource": resource},
@@ -244,7 +283,7 @@ func shareGauges(resource string, limiter *inflight.Limiter) []prometheus.Collec
 	}
 	return []prometheus.Collector{
 		gauge("in_use", "What users hold of something that is divided among them.", limiter.InUse),
-		gauge("limit", "What there is of it; administrators have as much again.", limiter.Capacity),
+		gauge("limit", "What there is of it; administrators have as much again, but of connections.", limiter.Capacity),
 	}
 }
 
@@ -255,10 +294,16 @@ func connectionCollectors(limit *listen.ConnectionLimit) []prometheus.Collector 
 			Name: "levelwire_connections", Help: "Open connections of clients.",
 		}, func() float64 { return float64(limit.Open()) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "levelwire_connections_refused_total", Help: "Connections that were closed at once because as many were open as the limit of open files allows.",
+			Name: "levelwire_connections_refused_total", Help: "Connections that were closed at once because as many were open as may be.",
 		}, func() float64 { return float64(limit.Refused()) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "levelwire_connections_evicted_total", Help: "Connections of clients that were not authenticated, closed to make room for new ones because as many were open as the limit of open files allows.",
+			Name: "levelwire_connections_evicted_total", Help: "Connections that no user held, closed to make room for new ones because as many were open as may be.",
 		}, func() float64 { return float64(limit.Evicted()) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "levelwire_connections_throttled_total", Help: "Connections that were closed after a 429: their users had as many as they may, and no idle one was found.",
+		}, func() float64 { return float64(limit.Throttled()) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "levelwire_connections_yielded_total", Help: "Idle connections that were given up for others, of the same user or of users with fewer.",
+		}, func() float64 { return float64(limit.YieldedTotal()) }),
 	}
 }

@@ -119,6 +119,7 @@ func (s *Server) httpServer() (server *http.Server, shutdownHTTP2 func(context.C
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 		ConnContext:       s.connections.Context,
+		ConnState:         s.connections.NoteState,
 		ErrorLog:          slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelDebug),
 	}
 	if s.config.HTTP2Server == HTTP2NetHTTP {

@@ -103,7 +103,7 @@ func New(config Config) (*Server, error) {
 		readSeats:   inflight.NewUserSeats(config.MaxReadsInFlight),
 		writeSeats:  inflight.NewUserSeats(config.MaxWritesInFlight),
 		handlers:    runqueue.New(),
-		connections: listen.NewConnectionLimit(config.MaxConnections, config.Logger),
+		connections: listen.NewConnectionLimit(config.MaxConnections, config.MaxConnectionsPerUser, config.Logger),
 		bodies:      inflight.New(config.MaxBodyBytesInFlight),
 		selectors:   inflight.New(config.MaxSelectorBytes),
 		watches:     inflight.New(int64(config.MaxWatches)),
@@ -121,9 +121,9 @@ func New(config Config) (*Server, error) {
 	s.metrics.Register(s.authenticator.Collectors()...)
 	s.metrics.Register(s.authorizer.Collectors()...)
 	s.metrics.Register(inFlightGauge("readOnly", s.readSlots), inFlightGauge("mutating", s.writeSlots))
-	for resource, limiter := range map[string]*inflight.Limiter{
+	for resource, limiter := range map[string]share{
 		"body_bytes": s.bodies, "selector_bytes": s.selectors, "watches": s.watches, "aggregated_watches": s.proxied, "undecided_requests": s.deciding,
-		"unprepared_watches": s.preparing, "delta_base_bytes": s.deltaBases, "window_rows": s.windowRows,
+		"unprepared_watches": s.preparing, "delta_base_bytes": s.deltaBases, "window_rows": s.windowRows, "connections": s.connections,
 	} {
 		s.metrics.Register(shareGauges(resource, limiter)...)
 	}

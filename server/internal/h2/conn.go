@@ -32,6 +32,7 @@ type conn struct {
 	handler http.Handler
 	tls     tlsConn
 	batch   *listen.BatchConn // under tls, if it came from listen.BatchTLS
+	counted *listen.Conn      // under tls, if a limit counts it
 	ctx     context.Context   // net/http's
 	values  context.Context   // the same without its end, see cancelWithBase
 	state   *tls.ConnectionState
@@ -111,6 +112,8 @@ func newConn(s *Server, tc tlsConn, handler http.Handler) *conn {
 		c.ctx = base.BaseContext() // net/http's own, with the server and the local address
 	}
 	c.values = context.WithoutCancel(c.ctx)
+	c.counted = listen.FromContext(c.ctx)
+	c.counted.OnYield(c.drain)
 	state := tc.ConnectionState()
 	c.state = &state
 	if b, ok := tc.NetConn().(*listen.BatchConn); ok {
@@ -309,6 +312,7 @@ func (c *conn) finishIfDone() {
 		return
 	}
 	c.idleSince = time.Now()
+	c.counted.Idle(c.idleSince)
 	if c.closing {
 		c.out.last = true
 		c.writeSoon()

@@ -178,7 +178,9 @@ func (c *conn) open(h frame.Header) error {
 	}
 	st, r := c.newStream(h, in)
 	st.cost, c.block = c.block, 0 // which finish takes back
-	c.running++
+	if c.running++; c.running == 1 {
+		c.counted.Busy()
+	}
 	c.handlers.Add(1)
 	c.opening()
 	switch {

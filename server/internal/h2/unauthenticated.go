@@ -4,7 +4,6 @@ import (
 	"golang.org/x/net/http2"
 
 	"github.com/levelwire/levelwire/server/internal/h2/frame"
-	"github.com/levelwire/levelwire/server/internal/h2/listen"
 )
 
 // Unauthenticated are the limits of connections until a handler has called
@@ -56,7 +55,6 @@ func (c *conn) authenticate() {
 	if !first || c.err != nil {
 		return
 	}
-	listen.Authenticated(c.ctx)
 	o := &c.server.options
 	c.maxStreams = o.MaxConcurrentStreams
 	b := c.out.open()

@@ -34,16 +34,10 @@ type RequestHeader struct {
 // user returns the user that the headers of a proxy's request name; ok is false if the
 // request is not a proxy's, or names none.
 func (h *RequestHeader) user(r *http.Request, now time.Time) (user auth.User, ok bool) {
-	if h == nil || r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
+	if _, ok := h.proxy(r, now); !ok {
 		return auth.User{}, false
 	}
 	user.Name = firstValue(r.Header, h.UsernameHeaders)
-	if user.Name == "" {
-		return auth.User{}, false
-	}
-	if !h.isProxy(r.TLS, now) {
-		return auth.User{}, false
-	}
 	user.UID = firstValue(r.Header, h.UIDHeaders)
 	for _, name := range h.GroupHeaders {
 		for _, group := range r.Header.Values(name) {
@@ -59,10 +53,28 @@ func (h *RequestHeader) user(r *http.Request, now time.Time) (user auth.User, ok
 	return user.AsAuthenticated(), true
 }
 
+// proxy returns the common name of the proxy that names a user in the headers of a request.
+func (h *RequestHeader) proxy(r *http.Request, now time.Time) (name string, ok bool) {
+	if h == nil || r.TLS == nil || len(r.TLS.PeerCertificates) == 0 || firstValue(r.Header, h.UsernameHeaders) == "" {
+		return "", false
+	}
+	return h.proxyOf(r.TLS, now)
+}
+
 // isProxy reports whether the client of a connection has the certificate of a proxy.
 func (h *RequestHeader) isProxy(connection *tls.ConnectionState, now time.Time) bool {
+	_, ok := h.proxyOf(connection, now)
+	return ok
+}
+
+// proxyOf returns the common name in the certificate of a connection's client, if that is a
+// proxy's.
+func (h *RequestHeader) proxyOf(connection *tls.ConnectionState, now time.Time) (name string, ok bool) {
 	proxy, err := h.CAs.current.Load().user(connection, now)
-	return err == nil && (len(h.AllowedNames) == 0 || slices.Contains(h.AllowedNames, proxy.Name))
+	if err != nil || len(h.AllowedNames) > 0 && !slices.Contains(h.AllowedNames, proxy.Name) {
+		return "", false
+	}
+	return proxy.Name, true
 }
 
 func firstValue(header http.Header, names []string) string {
@@ -92,6 +104,12 @@ func (h *RequestHeader) extra(header http.Header) map[string][]string {
 		}
 	}
 	return extra
+}
+
+// ProxyOf returns the name of the proxy that has named the user of an authenticated request;
+// ok is false if none has.
+func (a *Authenticator) ProxyOf(r *http.Request) (name string, ok bool) {
+	return a.config.RequestHeader.proxy(r, time.Now())
 }
 
 // acceptable returns the authorities of all certificates that the server has a use for:

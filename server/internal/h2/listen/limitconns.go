@@ -10,31 +10,52 @@ import (
 	"time"
 )
 
-// limitLogInterval is how often refused and evicted connections are logged at most.
+// limitLogInterval is how often connections that are refused, evicted or throttled are logged
+// at most.
 const limitLogInterval = 10 * time.Second
 
-// ConnectionLimit bounds the connections that are open at the same time, of all its
-// listeners together. If that many are open, a new connection takes the place of one whose
-// client is not authenticated: of that which was used longest ago, by its last request or,
-// if it has had none, when it was opened. So connections that are only held keep out no
-// client that can say who it is, and those of authenticated clients are never closed. It
-// is safe for concurrent use.
-type ConnectionLimit struct {
-	most   int
-	logger *slog.Logger
+// logInterval says when to log again.
+type logInterval struct{ last time.Time }
 
-	// mu is held for a few instructions only, and no other lock is taken meanwhile.
-	mu       sync.Mutex
-	open     int
-	unknown  list.List // of *countedConn whose clients are not authenticated, in the order of their last use
-	refused  int64
-	evicted  int64
-	loggedAt time.Time // when refused or evicted connections were logged last
+func (i *logInterval) due() bool {
+	now := time.Now()
+	if now.Sub(i.last) < limitLogInterval {
+		return false
+	}
+	i.last = now
+	return true
 }
 
-// NewConnectionLimit returns a limit of so many connections; 0 or less means none.
-func NewConnectionLimit(most int, logger *slog.Logger) *ConnectionLimit {
-	return &ConnectionLimit{most: most, logger: logger}
+// ConnectionLimit bounds the connections that are open at the same time, of all its
+// listeners together. If that many are open, a new connection takes the place of one that
+// no user holds: of that which was used longest ago, by its last request or, if it has had
+// none, when it was opened. So connections that are only held keep out no client that can
+// say who it is. Those that users hold are never closed for others, and each user has a
+// share of them, see Conn.Hold: some always remain for clients that have yet to say who
+// they are. It is safe for concurrent use.
+type ConnectionLimit struct {
+	most    int
+	perUser int
+	logger  *slog.Logger
+
+	// mu is held for a few instructions only, and no other lock is taken meanwhile.
+	mu           sync.Mutex
+	open         int
+	held         []*Conn              // those that users hold, in no order
+	holders      map[Holder]*holdings // the users that hold some
+	unheld       list.List            // of *Conn that no user holds, in the order of their last use
+	refused      int64
+	evicted      int64
+	throttled    int64
+	yielded      int64
+	roomLog      logInterval // of refused and evicted ones
+	throttledLog logInterval
+}
+
+// NewConnectionLimit returns a limit of so many connections, and of so many of each user
+// but proxies and the system's own; 0 or less means none.
+func NewConnectionLimit(most, perUser int, logger *slog.Logger) *ConnectionLimit {
+	return &ConnectionLimit{most: most, perUser: perUser, logger: logger, holders: make(map[Holder]*holdings)}
 }
 
 // Listener returns a listener that closes connections for which there is no room at once.
@@ -59,8 +80,8 @@ func (l *ConnectionLimit) Refused() int64 {
 	return l.refused
 }
 
-// Evicted returns how many connections of clients that were not authenticated have been
-// closed to make room for new ones.
+// Evicted returns how many connections that no user held have been closed to make room for
+// new ones.
 func (l *ConnectionLimit) Evicted() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -68,67 +89,74 @@ func (l *ConnectionLimit) Evicted() int64 {
 }
 
 // admit counts a connection, or returns nil if there is no room for it.
-func (l *ConnectionLimit) admit(inner net.Conn) *countedConn {
-	c := &countedConn{Conn: inner, limit: l}
+func (l *ConnectionLimit) admit(inner net.Conn) *Conn {
+	c := &Conn{Conn: inner, limit: l}
 	for {
 		victim, ok := l.enter(c)
 		switch {
 		case ok:
 			return c
 		case victim == nil:
+			l.log("connections are refused", c)
 			return nil
 		}
+		l.log("connections that no user holds are closed to make room for new ones", victim)
 		_ = victim.Close() // which makes room
 	}
 }
 
 // enter counts a connection if there is room. Otherwise it returns the connection that is
 // to be closed in its favor, if there is one.
-func (l *ConnectionLimit) enter(c *countedConn) (victim *countedConn, ok bool) {
+func (l *ConnectionLimit) enter(c *Conn) (victim *Conn, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.most <= 0 || l.open < l.most {
 		l.open++
-		if l.most > 0 {
-			c.element = l.unknown.PushBack(c)
-		}
+		c.enlist(&l.unheld)
 		return nil, true
 	}
-	first := l.unknown.Front()
-	if first == nil {
+	if victim = l.leastUsed(); victim == nil {
 		l.refused++
-		l.log("connections are refused", c)
 		return nil, false
 	}
-	victim = first.Value.(*countedConn)
-	l.remove(victim)
+	victim.delist()
 	l.evicted++
-	l.log("connections of clients that are not authenticated are closed to make room for new ones", victim)
 	return victim, false
 }
 
-// log says, every limitLogInterval at most, that there is no room. l.mu is held.
-func (l *ConnectionLimit) log(what string, last *countedConn) {
-	if now := time.Now(); now.Sub(l.loggedAt) >= limitLogInterval {
-		l.loggedAt = now
-		l.logger.Warn(what+": as many are open as this process may have; to allow more, raise its limit of open files (ulimit -n, LimitNOFILE of the service)",
-			"open", l.open, "refused", l.refused, "evicted", l.evicted, "last", last.RemoteAddr().String())
+// leastUsed returns the connection that no user holds and that was used longest ago, or nil.
+// One that a user has given up, and on which it has sent a request since, is not closed
+// before that is answered. l.mu is held.
+func (l *ConnectionLimit) leastUsed() *Conn {
+	for range min(maxExamined, l.unheld.Len()) {
+		e := l.unheld.Front()
+		c := e.Value.(*Conn)
+		if !c.yielded || c.idleSince.Load() != busy {
+			return c
+		}
+		l.unheld.MoveToBack(e)
+	}
+	return nil
+}
+
+// log says, every limitLogInterval at most, that there is no room.
+func (l *ConnectionLimit) log(what string, last *Conn) {
+	l.mu.Lock()
+	due, open, refused, evicted := l.roomLog.due(), l.open, l.refused, l.evicted
+	l.mu.Unlock()
+	if due {
+		l.logger.Warn(what+": as many are open as may be (--max-connections, or what the limit of open files leaves: ulimit -n, LimitNOFILE of the service)",
+			"open", open, "refused", refused, "evicted", evicted, "last", last.RemoteAddr().String())
 	}
 }
 
-// remove takes a connection off the list of those that may be closed. l.mu is held.
-func (l *ConnectionLimit) remove(c *countedConn) {
-	if c.element != nil {
-		l.unknown.Remove(c.element)
-		c.element = nil
-	}
-}
-
-func (l *ConnectionLimit) closed(c *countedConn) {
+func (l *ConnectionLimit) closed(c *Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.open--
-	l.remove(c)
+	l.release(c)
+	c.closed = true
+	c.state.CompareAndSwap(held, unheld)
 }
 
 type countingListener struct {
@@ -150,24 +178,58 @@ func (l *countingListener) Accept() (net.Conn, error) {
 	}
 }
 
-// countedConn is a connection of a ConnectionLimit.
-type countedConn struct {
+// Conn is a connection of a ConnectionLimit. The methods but those of net.Conn do nothing
+// on nil, a connection that no limit counts.
+type Conn struct {
 	net.Conn
-	limit         *ConnectionLimit
-	once          sync.Once
-	authenticated atomic.Bool
-	element       *list.Element // of limit.unknown, whose lock guards it; nil: it is not in there
+	limit *ConnectionLimit
+	once  sync.Once
+	state atomic.Int32 // one of those below; limit.mu is held to change it
+	// idleSince is since when there is no request on the connection, in nanoseconds of Unix
+	// time, or one of busy and claimed.
+	idleSince atomic.Int64
+	refusal   error // why a user may not hold it; written before state becomes refused
+
+	// limit.mu guards these.
+	list    *list.List    // that which the connection is in: limit.unheld, or its holder's; nil: it is being closed
+	element *list.Element // of list
+	holder  *holdings     // nil: no user's
+	place   int           // in limit.held, if there is a holder
+	system  bool          // held by one of the system's users
+	yielded bool          // a user has held it, but it was idle when a user could have no other
+	drain   func()        // see OnYield
+	closed  bool
+}
+
+// The states of a connection.
+const (
+	unheld  int32 = iota // no user holds it
+	held                 // a user holds it
+	refused              // no user holds it, because its first may hold no more
+)
+
+// enlist puts the connection at the end of a list. limit.mu is held.
+func (c *Conn) enlist(l *list.List) {
+	c.list, c.element = l, l.PushBack(c)
+}
+
+// delist takes the connection off its list. limit.mu is held.
+func (c *Conn) delist() {
+	if c.list != nil {
+		c.list.Remove(c.element)
+		c.list, c.element = nil, nil
+	}
 }
 
 // Close implements net.Conn.
-func (c *countedConn) Close() error {
+func (c *Conn) Close() error {
 	err := c.Conn.Close()
 	c.once.Do(func() { c.limit.closed(c) })
 	return err
 }
 
 // CloseWrite ends the server's side, where connections can do that.
-func (c *countedConn) CloseWrite() error {
+func (c *Conn) CloseWrite() error {
 	if w, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return w.CloseWrite()
 	}
@@ -176,13 +238,27 @@ func (c *countedConn) CloseWrite() error {
 
 type contextKey struct{}
 
-// Context returns a context for Authenticated and Used; it is a ConnContext of
-// http.Server. conn may be a *tls.Conn above a connection of the limit's listeners.
+// Context returns a context for FromContext; it is a ConnContext of http.Server. conn may
+// be a *tls.Conn above a connection of the limit's listeners.
 func (l *ConnectionLimit) Context(ctx context.Context, conn net.Conn) context.Context {
+	if c := counted(conn); c != nil {
+		return context.WithValue(ctx, contextKey{}, c)
+	}
+	return ctx
+}
+
+// FromContext returns the connection of the context of one of its requests, or nil.
+func FromContext(ctx context.Context) *Conn {
+	c, _ := ctx.Value(contextKey{}).(*Conn)
+	return c
+}
+
+// counted returns the connection of a limit that is under others, or nil.
+func counted(conn net.Conn) *Conn {
 	for {
 		switch c := conn.(type) {
-		case *countedConn:
-			return context.WithValue(ctx, contextKey{}, c)
+		case *Conn:
+			return c
 		case *limitConn:
 			conn = c.Conn
 		case *BatchConn:
@@ -190,33 +266,21 @@ func (l *ConnectionLimit) Context(ctx context.Context, conn net.Conn) context.Co
 		case interface{ NetConn() net.Conn }: // *tls.Conn
 			conn = c.NetConn()
 		default:
-			return ctx
+			return nil
 		}
 	}
 }
 
-// Authenticated notes that the client has said who it is: its connection is not closed in
-// favor of others any more. The context is that of one of its requests.
-func Authenticated(ctx context.Context) {
-	c, ok := ctx.Value(contextKey{}).(*countedConn)
-	if !ok || c.authenticated.Swap(true) {
-		return
-	}
-	c.limit.mu.Lock()
-	defer c.limit.mu.Unlock()
-	c.limit.remove(c)
-}
-
 // Used notes a request of a client that is not authenticated: connections on which
 // nothing was asked for longer are closed before its own.
-func Used(ctx context.Context) {
-	c, ok := ctx.Value(contextKey{}).(*countedConn)
-	if !ok {
+func (c *Conn) Used() {
+	if c == nil || c.state.Load() == held {
 		return
 	}
 	c.limit.mu.Lock()
 	defer c.limit.mu.Unlock()
-	if c.element != nil {
-		c.limit.unknown.MoveToBack(c.element)
+	if c.list == &c.limit.unheld {
+		c.yielded = false
+		c.list.MoveToBack(c.element)
 	}
 }

@@ -24,13 +24,16 @@ type limited struct {
 	log      strings.Builder // guarded by mu
 }
 
-func listenLimited(t *testing.T, most int) *limited {
+func listenLimited(t *testing.T, most int) *limited { return listenPerUser(t, most, 0) }
+
+// listenPerUser is listenLimited with a limit of each user.
+func listenPerUser(t *testing.T, most, perUser int) *limited {
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := &limited{t: t, address: inner.Addr().String(), accepted: make(chan net.Conn, 100)}
-	l.limit = NewConnectionLimit(most, slog.New(slog.NewTextHandler(writerFunc(func(p []byte) (int, error) {
+	l.limit = NewConnectionLimit(most, perUser, slog.New(slog.NewTextHandler(writerFunc(func(p []byte) (int, error) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		return l.log.Write(p)
@@ -94,16 +97,54 @@ func (l *limited) want(open int, refused, evicted int64) {
 	}
 }
 
-// TestConnectionsAreLimited: those of authenticated clients stay, others are refused and
-// counted, and when one ends, another gets in.
+// hold opens a connection that a user holds.
+func (l *limited) hold(by Holder) (client, server net.Conn, c *Conn) {
+	l.t.Helper()
+	return l.holdAs(by, false)
+}
+
+// holdAs is hold for one of the system's users, too.
+func (l *limited) holdAs(by Holder, system bool) (client, server net.Conn, c *Conn) {
+	l.t.Helper()
+	client, server, request := l.open()
+	c = FromContext(request)
+	if err := c.Hold(by, system); err != nil || !c.Held() {
+		l.t.Fatalf("%s holds no more: %v", by.Name, err)
+	}
+	return client, server, c
+}
+
+// refused opens a connection that a user may not hold, and returns why.
+func (l *limited) refused(by Holder) (*Conn, string) {
+	l.t.Helper()
+	_, _, request := l.open()
+	c := FromContext(request)
+	err := c.Hold(by, false)
+	if err == nil || c.Held() {
+		l.t.Fatalf("%s holds one more", by.Name)
+	}
+	return c, err.Error()
+}
+
+var (
+	admin     = user("admin")
+	discarded = slog.New(slog.DiscardHandler)
+)
+
+func user(name string) Holder { return Holder{Name: name} }
+
+// TestConnectionsAreLimited: those that users hold stay, others are refused and counted, and
+// when one ends, another gets in. Only users of the system, and only where there are but
+// three, can hold all.
 func TestConnectionsAreLimited(t *testing.T) {
 	l := listenLimited(t, 3)
 	var open []net.Conn
-	for range 3 {
-		_, server, request := l.open()
-		Authenticated(request)
-		Authenticated(request)
-		Used(request) // by another user of a proxy
+	for i := range 3 {
+		_, server, c := l.holdAs(user(fmt.Sprint("admin", i)), true)
+		if err := c.Hold(user("of a proxy"), false); err != nil {
+			t.Error(err)
+		}
+		c.Used()
 		open = append(open, server)
 	}
 	for range 20 {
@@ -132,11 +173,13 @@ func TestConnectionsAreLimited(t *testing.T) {
 func TestConnectionsMakeRoom(t *testing.T) {
 	l := listenLimited(t, 4)
 	known, _, request := l.open()
-	Authenticated(request)
+	if err := FromContext(request).Hold(user("known"), false); err != nil {
+		t.Fatal(err)
+	}
 	used, _, request := l.open()
 	silent, _, _ := l.open()
 	gone, goneServer, _ := l.open()
-	Used(request)
+	FromContext(request).Used()
 
 	second, _, _ := l.open()
 	l.closed(silent)
@@ -161,7 +204,7 @@ func TestConnectionsMakeRoom(t *testing.T) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if lines := strings.Count(l.log.String(), "\n"); lines != 1 || !strings.Contains(l.log.String(), "not authenticated") {
+	if lines := strings.Count(l.log.String(), "\n"); lines != 1 || !strings.Contains(l.log.String(), "no user holds") {
 		t.Errorf("logged %d lines: %s", lines, l.log.String())
 	}
 }
@@ -172,7 +215,7 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 // TestNoLimit admits all.
 func TestNoLimit(t *testing.T) {
-	limit := NewConnectionLimit(0, slog.New(slog.DiscardHandler))
+	limit := NewConnectionLimit(0, 0, discarded)
 	for i := range 100 {
 		client, server := net.Pipe()
 		defer client.Close()
@@ -181,11 +224,20 @@ func TestNoLimit(t *testing.T) {
 			t.Fatal(fmt.Sprint(i))
 		}
 		ctx := limit.Context(t.Context(), c)
-		Used(ctx)
-		Authenticated(ctx)
+		FromContext(ctx).Used()
+		if err := FromContext(ctx).Hold(user("one"), false); err != nil {
+			t.Fatal(err)
+		}
 		defer c.Close()
 	}
 	other, _ := net.Pipe()
 	defer other.Close()
-	Used(limit.Context(t.Context(), other)) // which is not the limit's
+	stranger := FromContext(limit.Context(t.Context(), other)) // which is not the limit's
+	stranger.Used()
+	stranger.Busy()
+	stranger.Idle(time.Now())
+	stranger.OnYield(func() {})
+	if err := stranger.Hold(user("one"), false); err != nil || !stranger.Held() {
+		t.Error("a connection that is not counted is bounded")
+	}
 }
