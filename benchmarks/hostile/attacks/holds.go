@@ -27,6 +27,17 @@ func holding(streams int, open func(c *connection, a *attacker, n int), settings
 
 var noWindow = http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0}
 
+// heldConnection says who it is, which needs no right, and nothing more.
+func heldConnection(ctx context.Context, a *attacker) error {
+	c, err := a.dial(ctx, a.config, false)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	c.request(true, nil, http.MethodGet, "/version", a.Token)
+	return c.wait(ctx)
+}
+
 // withoutBody announces a body that does not come.
 func withoutBody(c *connection, a *attacker, _ int) {
 	c.request(false, nil, http.MethodPost, a.Lists, a.Token, "content-type", "application/json", "content-length", "100")

@@ -37,6 +37,7 @@ func table() []*attack {
 		{name: "1,000 pipelined requests over HTTP/1.1", crowding: true, perSecond: 0.5, atOnce: 4, once: pipelined},
 		{name: "impersonation with 1,000 groups", perSecond: 10, atOnce: 10, once: manyGroups},
 		{name: "reviews of all rights", perSecond: 50, atOnce: 10, once: rulesReview},
+		{name: "connections that are only held", perSecond: 25, atOnce: 500, once: heldConnection},
 		{name: "tokens that fail", perSecond: 50, atOnce: 20, once: failingToken},
 
 		{name: "definitions nested 1,000 deep", perSecond: 0.2, atOnce: 1, once: deepDefinition, needsCustomResources: true},
