@@ -260,6 +260,9 @@ type Config struct {
 	// MaxWatches bounds the open watches: each user has a share, administrators have as
 	// many for themselves. Default 1,000,000.
 	MaxWatches int
+	// MaxWatchesPerUser bounds those of each user but administrators, if its share is not
+	// less. Default: only the share does.
+	MaxWatchesPerUser int
 	// MaxConnections bounds the open connections: each user has a share, and some are kept for
 	// administrators, nodes and components of the control plane, and for clients that have yet
 	// to say who they are. Default: what the limit of open files (RLIMIT_NOFILE) leaves beside
@@ -413,6 +416,9 @@ func (c *Config) ensureDefaults() error {
 func (c *Config) checkLimits() error {
 	if c.MaxWatches < 0 || c.MaxConnections < 0 {
 		return fmt.Errorf("--max-watches %d and --max-connections %d must not be negative; 0 is the default", c.MaxWatches, c.MaxConnections)
+	}
+	if err := checkPerUser("watches", c.MaxWatches, c.MaxWatchesPerUser); err != nil {
+		return err
 	}
 	if err := checkPerUser("connections", c.MaxConnections, c.MaxConnectionsPerUser); err != nil {
 		return err

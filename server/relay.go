@@ -252,7 +252,7 @@ func (s *Server) newRelayAPI(r *relay.Relay, authorizer auth.Authorizer, metrics
 		Version: s.config.Version, Logger: s.config.Logger, ShutdownTimeout: s.config.ShutdownTimeout,
 		Profiling: s.config.Profiling, HTTP2Server: s.config.HTTP2Server, CatchUpTimeout: s.config.CatchUpTimeout,
 		Audit: auditor, Tracer: s.tracer, MaxReadsInFlight: s.config.MaxRequestsInFlight, MaxWritesInFlight: s.config.MaxMutatingRequestsInFlight,
-		MaxWatches: s.config.MaxWatches, MaxConnections: s.config.MaxConnections, MaxConnectionsPerUser: s.config.MaxConnectionsPerUser,
+		MaxWatches: s.config.MaxWatches, MaxWatchesPerUser: s.config.MaxWatchesPerUser, MaxConnections: s.config.MaxConnections, MaxConnectionsPerUser: s.config.MaxConnectionsPerUser,
 		MaxBodyBytesInFlight: s.config.MaxBodyBytesInFlight, MaxSelectorBytes: s.config.MaxSelectorBytes,
 		Collectors: slices.Concat(r.Collectors(), s.identity.files.Collectors(), s.identity.tokenCache.Collectors(), s.identity.examined.Collectors(), metrics.Collectors()),
 		HealthChecks: []health.Check{

@@ -111,7 +111,7 @@ func (s *Server) newAPI(store storage.Store, table *resource.Table, caches *cach
 		Profiling: s.config.Profiling, HTTP2Server: s.config.HTTP2Server, CatchUpTimeout: s.config.CatchUpTimeout,
 		Audit: auditor, Tracer: s.tracer, Aggregator: aggregator, UI: s.page,
 		Fairness: fairness, MaxReadsInFlight: s.config.MaxRequestsInFlight, MaxWritesInFlight: s.config.MaxMutatingRequestsInFlight,
-		MaxWatches: s.config.MaxWatches, MaxConnections: s.config.MaxConnections, MaxConnectionsPerUser: s.config.MaxConnectionsPerUser,
+		MaxWatches: s.config.MaxWatches, MaxWatchesPerUser: s.config.MaxWatchesPerUser, MaxConnections: s.config.MaxConnections, MaxConnectionsPerUser: s.config.MaxConnectionsPerUser,
 		MaxBodyBytesInFlight: s.config.MaxBodyBytesInFlight, MaxSelectorBytes: s.config.MaxSelectorBytes,
 		Collectors: slices.Concat(caches.Collectors(), s.identity.files.Collectors(), s.identity.tokenCache.Collectors(), s.identity.examined.Collectors(), writes.tokens.Collectors(), authorization.collectors(), writes.webhooks.Collectors(), writes.podSecurity.Collectors(), writes.conditions.Collectors(), s.reloadMetrics(store), writes.policies.collectors()),
 		HealthChecks: append([]health.Check{

@@ -139,6 +139,7 @@ func registerEncryption(cmd *cobra.Command, c *server.Config) {
 func registerSharedLimits(cmd *cobra.Command, c *server.Config) {
 	flags := cmd.Flags()
 	flags.IntVar(&c.MaxWatches, "max-watches", 0, "open watches of all users, of which each has a share (default 1000000)")
+	flags.IntVar(&c.MaxWatchesPerUser, "max-watches-per-user", 0, "open watches of one user but administrators, if its share is not less; beware of accounts that run on each node (default: only a share of --max-watches)")
 	flags.IntVar(&c.MaxConnections, "max-connections", 0, "open connections of all users, of which each has a share (default: what the limit of open files leaves)")
 	flags.IntVar(&c.MaxConnectionsPerUser, "max-connections-per-user", 0, "open connections of one user, or of the service accounts of one namespace; not of proxies that name users in headers, but of those that impersonate, and of accounts that run on each node (default: only a share of --max-connections)")
 	flags.Var((*cli.ByteSize)(&c.MaxBodyBytesInFlight), "max-body-bytes-inflight", "bodies of requests in memory at a time, of all users, of which each has a share (default 255Mi)")

@@ -150,6 +150,9 @@ type Config struct {
 	// MaxWatches bounds the open watches: one user has a share, administrators as many for
 	// themselves. Default 1,000,000.
 	MaxWatches int
+	// MaxWatchesPerUser bounds those of each user but administrators, if its share is not less;
+	// 0: the share does.
+	MaxWatchesPerUser int
 	// MaxConnections bounds the open connections: one user has a share, and some are kept for
 	// users of the system and for clients that have yet to say who they are. Default: what the
 	// limit of open files (RLIMIT_NOFILE) leaves beside what the store needs.

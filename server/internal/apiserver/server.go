@@ -106,7 +106,7 @@ func New(config Config) (*Server, error) {
 		connections: listen.NewConnectionLimit(config.MaxConnections, config.MaxConnectionsPerUser, config.Logger),
 		bodies:      inflight.New(config.MaxBodyBytesInFlight),
 		selectors:   inflight.New(config.MaxSelectorBytes),
-		watches:     inflight.New(int64(config.MaxWatches)),
+		watches:     inflight.NewPerUser(int64(config.MaxWatches), int64(config.MaxWatchesPerUser)),
 		proxied:     inflight.New(maxProxied),
 		deciding:    inflight.New(int64(config.MaxReadsInFlight)),
 		preparing:   inflight.New(min(maxPreparing, int64(config.MaxWatches))),

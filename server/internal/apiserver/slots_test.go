@@ -350,6 +350,21 @@ func TestWatchesOfAUserAreBounded(t *testing.T) {
 	testwait.Stable(t, "watches that have ended are not counted", func() (any, bool) { seen := c.server.watches.InUse(); return seen, seen == 2 })
 }
 
+// TestLimitOfWatchesOfEachUser holds where a user's share would be more, and not for
+// administrators.
+func TestLimitOfWatchesOfEachUser(t *testing.T) {
+	c := newCluster(t, threeUsers, func(s *setup) { s.config.MaxWatchesPerUser = 5 })
+	for token, want := range map[string]int{greedyToken: 5, testToken: 5, adminToken: 10} {
+		a := c.attack(token)
+		for range 10 {
+			a.send("GET", "/api/v1/pods?watch=1", true)
+		}
+		if codes := a.answered(10); codes["200"] != want {
+			t.Errorf("answers to %s: %v, want %d", token, codes, want)
+		}
+	}
+}
+
 // TestBodiesOfWatchesAreNotKept: those over HTTP/1.1 are read, and could take memory that
 // nothing bounds.
 func TestBodiesOfWatchesAreNotKept(t *testing.T) {

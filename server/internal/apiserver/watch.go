@@ -52,7 +52,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, q *request.Info) 
 	}
 	if !s.watches.TryAcquire(q.User, 1) {
 		s.metrics.Rejected.Inc()
-		return status.TooManyRequests("too many watches are open, of this user or of all: close some", 1)
+		return status.TooManyRequests("too many watches are open, of this user (--max-watches-per-user) or of all (--max-watches): close some", 1)
 	}
 	record := request.RecordFrom(r.Context())
 	watching := &openWatch{server: s, record: record, origin: watchstream.OriginOf(r), began: time.Now()}

@@ -17,6 +17,7 @@ const shareOfFree = 3
 // starve them. It is safe for concurrent use.
 type Limiter struct {
 	capacity int64
+	perUser  int64 // how much one user but administrators may hold besides; 0: no limit
 
 	mu             sync.Mutex
 	users, masters pool
@@ -32,8 +33,12 @@ type pool struct {
 type holder struct{ held int64 }
 
 // New returns a Limiter of which nothing is held.
-func New(capacity int64) *Limiter {
-	return &Limiter{capacity: capacity, users: newPool(), masters: newPool()}
+func New(capacity int64) *Limiter { return NewPerUser(capacity, 0) }
+
+// NewPerUser returns a Limiter of which one user but administrators may hold so much, if its
+// share is not less.
+func NewPerUser(capacity, perUser int64) *Limiter {
+	return &Limiter{capacity: capacity, perUser: perUser, users: newPool(), masters: newPool()}
 }
 
 func newPool() pool { return pool{holders: make(map[string]*holder)} }
@@ -67,7 +72,7 @@ func (p *pool) forgetIdle(name string, h *holder) {
 // admits reports whether a user may hold n more. l.mu is held.
 func (l *Limiter) admits(p *pool, h *holder, n int64) bool {
 	free := l.capacity - p.used - n
-	if free < 0 {
+	if free < 0 || p == &l.users && l.perUser > 0 && h.held+n > l.perUser {
 		return false
 	}
 	return h.held == 0 || p == &l.masters || h.held+n <= shareOfFree*free

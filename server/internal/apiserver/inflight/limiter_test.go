@@ -55,6 +55,23 @@ func TestAdministratorsAreNotStarved(t *testing.T) {
 	}
 }
 
+// TestLimitOfEachUser but administrators, whose share is not less.
+func TestLimitOfEachUser(t *testing.T) {
+	l := NewPerUser(100, 20)
+	for _, want := range []struct {
+		user auth.User
+		most int
+	}{{user("a"), 20}, {user("b"), 20}, {user("c"), 20}, {user("d"), 20}, {user("e"), 15}, {user("admin", auth.Masters), 100}} {
+		if got := takeAll(l, want.user); got != want.most {
+			t.Errorf("%s got %d, want %d", want.user.Name, got, want.most)
+		}
+	}
+	l.Release(user("a"), 5)
+	if got := takeAll(l, user("a")); got > 5 {
+		t.Errorf("after it gave 5 back, a got %d", got)
+	}
+}
+
 func TestTheSmallestLimiter(t *testing.T) {
 	l := New(1)
 	if !l.TryAcquire(user("a"), 1) || l.TryAcquire(user("a"), 1) || l.TryAcquire(user("b"), 1) {
