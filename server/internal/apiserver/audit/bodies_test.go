@@ -111,7 +111,9 @@ func TestListsInLists(t *testing.T) {
 		object := []byte(strings.Repeat(`{"items":[`, levels) + managed + strings.Repeat(`]}`, levels))
 		return testing.AllocsPerRun(1, func() { withoutManagedFields(object) })
 	}
-	if few, many := allocated(10), allocated(1000); many > 2*few {
+	// The decoder's stack grows with the levels, and is kept between documents or is not: 1.0 to 2.5 times.
+	// One read for each level is over 1,000 allocations more.
+	if few, many := allocated(10), allocated(1000); many > 10*few {
 		t.Errorf("%v allocations for 10 lists in each other, %v for 1,000", few, many)
 	}
 }
