@@ -9,7 +9,6 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -153,15 +152,16 @@ func equalRules(a, b rbacv1.PolicyRule) bool {
 		slices.Equal(a.ResourceNames, b.ResourceNames) && slices.Equal(a.NonResourceURLs, b.NonResourceURLs)
 }
 
-// write sets the rules of a role, unless its aggregation has changed meanwhile: that is
-// an event that comes next.
+// write sets the rules of a role, unless another writer has changed that meanwhile: that is an
+// event that comes next. What another server wrote may be of newer parts than this one has read;
+// rules of older parts in their place would be rights that nobody gives any more.
 func (a *Aggregator) write(ctx context.Context, role *rbacv1.ClusterRole, rules []rbacv1.PolicyRule) error {
 	_, err := a.roles.Update(ctx, "", role.Name, func(current resource.Object) (resource.Object, error) {
 		if current == nil {
 			return nil, apierrors.NewNotFound(rbacv1.Resource("clusterroles"), role.Name)
 		}
 		changed := current.DeepCopyObject().(*rbacv1.ClusterRole)
-		if equality.Semantic.DeepEqual(changed.AggregationRule, role.AggregationRule) {
+		if changed.ResourceVersion == role.ResourceVersion {
 			changed.Rules = rules
 		}
 		return changed, nil

@@ -57,6 +57,35 @@ func TestAggregation(t *testing.T) {
 	}
 }
 
+// TestLateAggregation: a server that aggregated what it read earlier leaves what another one has
+// written since, of newer parts. Rights of a part that was gone counted again before.
+func TestLateAggregation(t *testing.T) {
+	f := newFixture(t)
+	f.start()
+	role := clusterRole("edit")
+	role.AggregationRule = &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{"to-edit": "true"}}}}
+	f.create("clusterroles", role)
+	ctx := t.Context()
+	read := func() *rbacv1.ClusterRole {
+		role, err := registry.GetAs[*rbacv1.ClusterRole](ctx, f.of("clusterroles"), "", "edit")
+		must(t, err)
+		return role
+	}
+	a := f.index().NewAggregator()
+	earlier := read()
+	newer, older := []rbacv1.PolicyRule{rule("get", "", "pods")}, []rbacv1.PolicyRule{rule("update", "", "pods")}
+	must(t, a.write(ctx, earlier, newer))
+	written := read()
+	must(t, a.write(ctx, earlier, older))
+	if got := read(); got.ResourceVersion != written.ResourceVersion || !slices.EqualFunc(got.Rules, newer, equalRules) {
+		t.Errorf("version %s, rules %v; the first write made version %s and rules %v", got.ResourceVersion, got.Rules, written.ResourceVersion, newer)
+	}
+	must(t, a.write(ctx, written, older))
+	if got := read(); !slices.EqualFunc(got.Rules, older, equalRules) {
+		t.Errorf("rules %v of the newest version", got.Rules)
+	}
+}
+
 // await waits until roles change so that a decision is as wanted.
 func (f *fixture) await(ctx context.Context, x *Index, a auth.Attributes, want auth.Decision) {
 	f.Helper()
