@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"github.com/levelwire/levelwire/server/internal/admission"
 	"github.com/levelwire/levelwire/server/internal/apiserver"
 	"github.com/levelwire/levelwire/server/internal/apiserver/audit"
+	"github.com/levelwire/levelwire/server/internal/h2/listen"
 	"github.com/levelwire/levelwire/server/internal/tracing"
 	"github.com/levelwire/levelwire/storage"
 	"github.com/levelwire/levelwire/storage/encryption"
@@ -417,10 +419,10 @@ func (c *Config) checkLimits() error {
 	if c.MaxWatches < 0 || c.MaxConnections < 0 {
 		return fmt.Errorf("--max-watches %d and --max-connections %d must not be negative; 0 is the default", c.MaxWatches, c.MaxConnections)
 	}
-	if err := checkPerUser("watches", c.MaxWatches, c.MaxWatchesPerUser); err != nil {
+	if err := checkPerUser("watches", cmp.Or(c.MaxWatches, apiserver.DefaultMaxWatches), c.MaxWatchesPerUser); err != nil {
 		return err
 	}
-	if err := checkPerUser("connections", c.MaxConnections, c.MaxConnectionsPerUser); err != nil {
+	if err := checkPerUser("connections", cmp.Or(c.MaxConnections, listen.DefaultLimit()), c.MaxConnectionsPerUser); err != nil {
 		return err
 	}
 	if c.MaxRequestsInFlight < 0 || c.MaxMutatingRequestsInFlight < 0 {
@@ -438,7 +440,8 @@ func (c *Config) checkLimits() error {
 	return nil
 }
 
-// checkPerUser refuses a limit of each user that is none.
+// checkPerUser refuses a limit of each user that is none. most is that of all users, or its
+// default; 0 means that there is none.
 func checkPerUser(what string, most, perUser int) error {
 	switch {
 	case perUser < 0:

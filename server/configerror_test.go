@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/levelwire/levelwire/server"
+	"github.com/levelwire/levelwire/server/internal/h2/listen"
 )
 
 // TestImpossibleConfigurations: each is refused before any file is written, with
@@ -71,7 +73,8 @@ func TestImpossibleConfigurations(t *testing.T) {
 		"connections of a user":                 {func(c *server.Config) { c.MaxConnectionsPerUser = -1 }, "--max-connections-per-user -1 must not be negative"},
 		"watches of a user":                     {func(c *server.Config) { c.MaxWatchesPerUser = -1 }, "--max-watches-per-user -1 must not be negative"},
 		"watches of one user, more than of all": {func(c *server.Config) { c.MaxWatches, c.MaxWatchesPerUser = 10, 11 }, "--max-watches-per-user 11 is more than --max-watches 10"},
-		"connections of one user, more than of all": {func(c *server.Config) { c.MaxConnections, c.MaxConnectionsPerUser = 10, 11 }, "--max-connections-per-user 11 is more than --max-connections 10"},
+		"connections of one user, more than of all":        {func(c *server.Config) { c.MaxConnections, c.MaxConnectionsPerUser = 10, 11 }, "--max-connections-per-user 11 is more than --max-connections 10"},
+		"watches of one user, more than of all by default": {func(c *server.Config) { c.MaxWatchesPerUser = 1_000_001 }, "--max-watches-per-user 1000001 is more than --max-watches 1000000"},
 		"selectors":      {func(c *server.Config) { c.MaxSelectorBytes = -1 }, "--max-selector-bytes"},
 		"old TLS":        {func(c *server.Config) { c.TLSMinVersion = "VersionTLS11" }, "--tls-min-version"},
 		"insecure suite": {func(c *server.Config) { c.TLSCipherSuites = []string{"TLS_RSA_WITH_RC4_128_SHA"} }, "--tls-cipher-suites"},
@@ -228,4 +231,18 @@ func read(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(content)
+}
+
+// TestMoreConnectionsOfAUserThanTheDefaultOfAll are refused, where there is a default.
+func TestMoreConnectionsOfAUserThanTheDefaultOfAll(t *testing.T) {
+	most := listen.DefaultLimit()
+	if most == 0 {
+		most = 10 // this process may open as many files as it likes
+	}
+	config := server.Config{DataDir: filepath.Join(t.TempDir(), "data"), SecurePort: server.AnyPort, MaxConnectionsPerUser: most + 1}
+	if listen.DefaultLimit() == 0 {
+		config.MaxConnections = most
+	}
+	_, err := server.Listen(config)
+	mustBeOneLine(t, err, fmt.Sprintf("--max-connections-per-user %d is more than --max-connections %d", most+1, most))
 }

@@ -127,7 +127,7 @@ func (p *plan) side(ctx context.Context, scratch, side string) (found *result, e
 	if err := os.WriteFile(file, []byte(tokens), 0o600); err != nil {
 		return nil, err
 	}
-	t := &tested.Server{Side: side, Flags: []string{"--token-auth-file", file}}
+	t := &tested.Server{Side: side, Flags: p.serverFlags(file)}
 	launcher := tested.Launcher{Dir: dir, Levelwire: p.levelwire, Profiling: p.profiling}
 	if err := launcher.Launch(ctx, t, filepath.Join(dir, "data")); err != nil {
 		return nil, err
@@ -144,6 +144,17 @@ func (p *plan) side(ctx context.Context, scratch, side string) (found *result, e
 	}
 	found.lost, err = quiet.Run(ctx, access, func(c *quiet.Clients) error { return p.phases(ctx, t, dir, c, found, end) })
 	return found, err
+}
+
+// serverFlags are those of our server. Where connections are held and there is no other attack,
+// which would find none, there may be so few connections that one user's share is less than
+// are held.
+func (p *plan) serverFlags(tokens string) []string {
+	flags := []string{"--token-auth-file", tokens}
+	if slices.Equal(p.only, []string{attacks.Held}) {
+		flags = append(flags, "--max-connections", "256")
+	}
+	return flags
 }
 
 // seed makes what is there before the first phase.

@@ -55,3 +55,20 @@ func TestWrongFlags(t *testing.T) {
 		})
 	}
 }
+
+// TestHeldConnectionsMeetALimit, if there is no other attack.
+func TestHeldConnectionsMeetALimit(t *testing.T) {
+	for _, tt := range []struct {
+		only []string
+		want string
+	}{
+		{nil, "--token-auth-file f"},
+		{[]string{attacks.Held, "readyz"}, "--token-auth-file f"},
+		{[]string{attacks.Held}, "--token-auth-file f --max-connections 256"},
+	} {
+		p := plan{only: tt.only}
+		if got := strings.Join(p.serverFlags("f"), " "); got != tt.want {
+			t.Errorf("%q: %s, want %s", tt.only, got, tt.want)
+		}
+	}
+}

@@ -27,15 +27,10 @@ func holding(streams int, open func(c *connection, a *attacker, n int), settings
 
 var noWindow = http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0}
 
-// heldConnection says who it is, which needs no right, and nothing more.
-func heldConnection(ctx context.Context, a *attacker) error {
-	c, err := a.dial(ctx, a.config, false)
-	if err != nil {
-		return err
-	}
-	defer c.close()
+// unreadVersion says who it is, which needs no right, and has no window for the answer: so the
+// connection is in use.
+func unreadVersion(c *connection, a *attacker, _ int) {
 	c.request(true, nil, http.MethodGet, "/version", a.Token)
-	return c.wait(ctx)
 }
 
 // withoutBody announces a body that does not come.

@@ -175,10 +175,12 @@ type Document struct {
 	Body func() ([]byte, error)
 }
 
-// The default limits of the requests that a server works on at the same time.
+// The default limits of the requests that a server works on at the same time, and of open
+// watches.
 const (
 	DefaultMaxReadsInFlight  = 800
 	DefaultMaxWritesInFlight = 400
+	DefaultMaxWatches        = 1_000_000
 )
 
 func (c *Config) setDefaults() {
@@ -213,7 +215,7 @@ func (c *Config) setDefaults() {
 		c.MaxConnections = listen.DefaultLimit()
 	}
 	if c.MaxWatches <= 0 {
-		c.MaxWatches = 1_000_000
+		c.MaxWatches = DefaultMaxWatches
 	}
 	if c.MaxReadsInFlight <= 0 {
 		c.MaxReadsInFlight = DefaultMaxReadsInFlight

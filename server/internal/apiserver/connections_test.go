@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -267,6 +268,49 @@ func TestIdleConnectionsAreGivenUp(t *testing.T) {
 	})
 }
 
+// TestConnectionsInUseAgainAreKept: a connection that was idle, and has a watch now, is not
+// given up.
+func TestConnectionsInUseAgainAreKept(t *testing.T) {
+	overEach(t, func(t *testing.T, server HTTP2Server, protocol string) {
+		users := map[string]auth.User{}
+		for i := range 9 {
+			users[fmt.Sprint("token", i)] = auth.User{Name: fmt.Sprint("user", i)}
+		}
+		c := newCluster(t, func(s *setup) {
+			s.config.MaxConnections, s.config.HTTP2Server = 10, server
+			s.config.Tokens = auth.NewStaticTokens(users)
+		})
+		for i := range 8 {
+			c.watchAfterGet(protocol, fmt.Sprint("token", i))
+		}
+		for range 5 {
+			if got, _ := c.newcomer(protocol, "/api/v1/pods", "token8"); got.code != http.StatusTooManyRequests {
+				t.Fatalf("a user that has none: %d %s", got.code, got.body)
+			}
+		}
+		if n := c.server.connections.YieldedTotal(); n != 0 {
+			t.Errorf("%d were given up", n)
+		}
+	})
+}
+
+// watchAfterGet opens a watch over a new connection on which a GET was answered.
+func (c *cluster) watchAfterGet(protocol, token string) {
+	c.t.Helper()
+	shared := c.client
+	defer func() { c.client = shared }()
+	c.client = c.fresh(protocol)
+	if protocol == "HTTP/1.1" {
+		conn := c.dialHTTP1()
+		c.client = &http.Client{Transport: &oneConnection{conn, bufio.NewReader(conn)}}
+		defer c.t.Cleanup(func() { conn.Close() }) // before the body, which would be read to its end
+	}
+	if got := c.get("/api/v1/pods", "Authorization: Bearer "+token); got.code != http.StatusOK {
+		c.t.Fatalf("%d %s", got.code, got.body)
+	}
+	c.watch("/api/v1/pods?watch=1&resourceVersion=1", "Authorization: Bearer "+token)
+}
+
 // TestConnectionsOfProxies count as the proxy's, whichever users it names first, and no limit
 // of each user holds for it. Where it names an administrator first, there is one kept.
 func TestConnectionsOfProxies(t *testing.T) {
@@ -330,8 +374,15 @@ func TestConnectionsOfServiceAccounts(t *testing.T) {
 	c := newCluster(t, func(s *setup) {
 		s.config.MaxConnections, s.config.Tokens = 64, auth.NewStaticTokens(users)
 	})
-	for i := range 42 { // of the 56 that users may have
-		c.watchAlone("HTTP/2", fmt.Sprint("account", i%14))
+	for range 32 { // of the 42 that the namespace may have of the 56 that users may
+		c.watchAlone("HTTP/2", "account0")
+	}
+	got, _ := c.newcomer("HTTP/2", "/api/v1/pods", "account0")
+	if got.code != http.StatusTooManyRequests || !strings.Contains(string(got.body), `the service account \"team/a0\": 32 of the 42`) {
+		t.Fatalf("%d %s", got.code, got.body)
+	}
+	for i := range 10 {
+		c.watchAlone("HTTP/2", fmt.Sprint("account", i+1))
 	}
 	for i := range 14 {
 		got, _ := c.newcomer("HTTP/2", "/api/v1/pods", fmt.Sprint("account", i))
@@ -342,6 +393,19 @@ func TestConnectionsOfServiceAccounts(t *testing.T) {
 	}
 	for _, token := range ofTheSystem {
 		c.watchAlone("HTTP/2", token)
+	}
+}
+
+// TestUsersOfTheSystem: names that only begin like those of kube-system are none.
+func TestUsersOfTheSystem(t *testing.T) {
+	for name, want := range map[string]bool{
+		auth.ServiceAccountName("kube-system", "proxy"): true, auth.ServiceAccountName("kube-system", "a:b"): false,
+		"system:serviceaccount:kube-system": false, auth.ServiceAccountName("team", "a"): false,
+		"system:kube-proxy": true, "system:kubelet": false,
+	} {
+		if got := ofTheSystem(auth.User{Name: name}); got != want {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }
 
@@ -386,4 +450,45 @@ func TestConnectionsOfTheFirstUser(t *testing.T) {
 			t.Errorf("%d are held", n)
 		}
 	})
+}
+
+// TestWrongCredentialsKeepNoConnection that a user has given up, however long the client takes
+// to read the answer.
+func TestWrongCredentialsKeepNoConnection(t *testing.T) {
+	c := newCluster(t, func(s *setup) { s.config.MaxConnections = 10 })
+	limit, pipe := c.server.connections, faultnet.NewPipe()
+	listener := limit.Listener(pipe)
+	open := func() *listen.Conn {
+		go pipe.Dial(t.Context(), "tcp", "x")
+		conn, err := listener.Accept()
+		must(t, err)
+		t.Cleanup(func() { conn.Close() })
+		return conn.(*listen.Conn)
+	}
+	hold := func() *listen.Conn {
+		conn := open()
+		must(t, conn.Hold(listen.Holder{Name: "most"}, false))
+		return conn
+	}
+	given := hold()
+	asked := false
+	given.OnYield(func() { asked = true })
+	given.Idle(time.Now())
+	for range 6 {
+		hold()
+	}
+	given.Busy()
+	r := httptest.NewRequestWithContext(limit.Context(t.Context(), given), http.MethodGet, "/api/v1/pods", nil)
+	r.Header.Set("Authorization", "Bearer wrong")
+	answer := httptest.NewRecorder()
+	c.server.ServeHTTP(answer, r)
+	if answer.Code != http.StatusUnauthorized || !asked {
+		t.Fatalf("%d, asked to go: %v", answer.Code, asked)
+	}
+	for range 10 {
+		open()
+	}
+	if _, err := given.Write([]byte("x")); err == nil {
+		t.Error("the connection is kept")
+	}
 }

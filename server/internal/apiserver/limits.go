@@ -139,8 +139,8 @@ func (s *Server) holderOf(r *http.Request, user auth.User) listen.Holder {
 	if proxy, ok := s.authenticator.ProxyOf(r); ok {
 		return listen.Holder{Kind: listen.Proxy, Name: proxy}
 	}
-	if namespace, _, ok := auth.SplitServiceAccount(user.Name); ok && namespace != metav1.NamespaceSystem {
-		return listen.Holder{Kind: listen.Namespace, Name: namespace}
+	if namespace, account, ok := auth.SplitServiceAccount(user.Name); ok && namespace != metav1.NamespaceSystem {
+		return listen.Holder{Kind: listen.Namespace, Name: namespace, Account: account}
 	}
 	return listen.Holder{Name: user.Name}
 }
@@ -149,8 +149,8 @@ func (s *Server) holderOf(r *http.Request, user auth.User) listen.Holder {
 // administrator, a node, a component of the control plane, or a service account of
 // kube-system.
 func ofTheSystem(user auth.User) bool {
-	namespace, _, _ := auth.SplitServiceAccount(user.Name)
-	return user.In(auth.Masters) || user.In(auth.Nodes) || strings.HasPrefix(user.Name, "system:kube-") || namespace == metav1.NamespaceSystem
+	namespace, _, account := auth.SplitServiceAccount(user.Name)
+	return user.In(auth.Masters) || user.In(auth.Nodes) || strings.HasPrefix(user.Name, "system:kube-") || account && namespace == metav1.NamespaceSystem
 }
 
 // undecided counts a request without a slot that waits for a decision, until done is called;

@@ -85,6 +85,9 @@ func startOn(t testing.TB, listener net.Listener, handler http.HandlerFunc, chan
 	pair, err := certificate()
 	must(t, err)
 	f := &fixture{t: t, addr: listener.Addr().String(), http: &http.Server{Handler: handler, ErrorLog: log.New(io.Discard, "", 0)}, server: New(options), served: make(chan error, 1)}
+	if limited, ok := listener.(limitedListener); ok {
+		f.http.ConnContext = limited.limit.Context
+	}
 	f.server.Attach(f.http)
 	serve := f.http.TLSNextProto["h2"]
 	f.http.TLSNextProto["h2"] = func(s *http.Server, c *tls.Conn, h http.Handler) {
@@ -100,6 +103,12 @@ func startOn(t testing.TB, listener net.Listener, handler http.HandlerFunc, chan
 		f.conns.Wait() // Close does not, and goleak would see them
 	})
 	return f
+}
+
+// limitedListener is a listener whose connections a limit counts.
+type limitedListener struct {
+	net.Listener
+	limit *listen.ConnectionLimit
 }
 
 // startInMemory is start in a synctest bubble.

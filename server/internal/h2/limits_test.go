@@ -2,13 +2,19 @@ package h2
 
 import (
 	"io"
+	"log/slog"
+	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/net/http2"
 
+	"github.com/levelwire/levelwire/internal/faultnet"
 	"github.com/levelwire/levelwire/server/internal/h2/frame"
+	"github.com/levelwire/levelwire/server/internal/h2/listen"
 )
 
 // readAll is a handler that needs the whole body.
@@ -148,5 +154,60 @@ func TestResetsAsked(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestRefusedRequestsKeepNoConnection that a user has given up, however long the client takes
+// to read the answer: no handler sees such a request, so none says whose the connection is.
+func TestRefusedRequestsKeepNoConnection(t *testing.T) {
+	limit := listen.NewConnectionLimit(4, 0, slog.New(slog.DiscardHandler)) // of which users can hold two
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	by, first := listen.Holder{Name: "most"}, make(chan *listen.Conn, 1)
+	f := startOn(t, limitedListener{limit.Listener(tcp), limit}, func(_ http.ResponseWriter, r *http.Request) {
+		c := listen.FromContext(r.Context())
+		if err := c.Hold(by, false); err != nil {
+			t.Error(err)
+		}
+		first <- c
+	})
+	p := f.dial().greet(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+	p.open(true, get()...)
+	given := <-first
+	if got := p.outcome(); got.status != "200" {
+		t.Fatalf("%+v", got)
+	}
+	given.OnYield(func() {}) // the client is not asked to go
+	given.Idle(time.Now())
+
+	pipe := faultnet.NewPipe()
+	listener := limit.Listener(pipe)
+	open := func() *listen.Conn {
+		go pipe.Dial(t.Context(), "tcp", "x")
+		conn, err := listener.Accept()
+		must(t, err)
+		t.Cleanup(func() { conn.Close() })
+		return conn.(*listen.Conn)
+	}
+	for range 2 {
+		must(t, open().Hold(by, false))
+	}
+	if given.Held() {
+		t.Fatal("the connection was not given up")
+	}
+	p.open(true, get(slices.Repeat([]string{"a", strings.Repeat("x", 10_000)}, 8)...)...)
+	for {
+		if answer, ok := p.read().(*http2.MetaHeadersFrame); ok {
+			if code := answer.PseudoValue("status"); code != "431" {
+				t.Fatal(code)
+			}
+			break
+		}
+	}
+	for range 10 {
+		open()
+	}
+	if _, err := given.Write([]byte("x")); err == nil {
+		t.Error("the connection is kept")
 	}
 }

@@ -110,10 +110,12 @@ func (st *stream) serve(r *http.Request) {
 	st.returned = true
 }
 
-// refuse answers instead of a handler.
+// refuse answers instead of a handler. No user is asked for, as for a request that is not
+// authenticated.
 func (st *stream) refuse(r *http.Request, code int, why string) {
 	c := st.conn
 	c.begun()
+	c.counted.Used()
 	defer st.finish(r)
 	http.Error(&st.answer, why, code)
 	st.returned = true

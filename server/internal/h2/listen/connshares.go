@@ -36,9 +36,13 @@ const (
 
 // Holder is who holds a connection, by its first request that is authenticated.
 type Holder struct {
-	Kind HolderKind
-	Name string
+	Kind    HolderKind
+	Name    string
+	Account string // the service account, of a Namespace
 }
+
+// whole returns all whose connections are counted together.
+func (h Holder) whole() Holder { return Holder{Kind: h.Kind, Name: h.Name} }
 
 // String returns the holder's name for messages.
 func (h Holder) String() string {
@@ -51,10 +55,24 @@ func (h Holder) String() string {
 	return fmt.Sprintf("the user %q", h.Name)
 }
 
-// holdings are the connections of a Holder.
+// refusal is why a user may not hold a connection.
+type refusal struct {
+	by     Holder
+	system bool
+	err    error
+}
+
+// holdings are the connections of a Holder, those of a namespace's accounts together.
 type holdings struct {
-	by    Holder
-	conns list.List // of *Conn, in the order in which they were looked at
+	by       Holder
+	conns    list.List           // of *Conn, in the order in which they were looked at
+	accounts map[string]*account // those that hold some; nil but for a Namespace
+}
+
+// account is a service account that holds connections.
+type account struct {
+	name string
+	n    int // how many
 }
 
 // Hold has a user hold the connection that no one holds: it is not closed in favor of new
@@ -63,13 +81,15 @@ type holdings struct {
 //
 // If there is none for the user, it gets the place of an idle one: of its own, or of one that
 // holds more. An error, which is for the user, says that there is none either, and that the
-// connection should be closed after an answer; until then it is one that no user holds.
+// connection should be closed after an answer; until then it is one that no user holds. A
+// balancer may send requests of others on it: they are not refused for the first user's sake,
+// but get no idle connection's place.
 func (c *Conn) Hold(by Holder, system bool) error {
-	switch {
-	case c == nil:
+	if c == nil {
 		return nil
-	case c.state.Load() == refused:
-		return c.refusal // or each request on it would look for an idle connection
+	}
+	if r := c.refusal.Load(); r != nil && r.by == by && r.system == system {
+		return r.err // or each request on it would look for an idle connection
 	}
 	l := c.limit
 	l.mu.Lock()
@@ -88,14 +108,14 @@ func (c *Conn) Hold(by Holder, system bool) error {
 // hold is Hold. end asks the client of a connection that was given up to use another one.
 // l.mu is held.
 func (l *ConnectionLimit) hold(c *Conn, by Holder, system bool) (end func(), err error) {
-	switch state := c.state.Load(); {
-	case c.closed, state == held: // another of its requests was first
+	if c.closed || c.state.Load() == held { // another of its requests was first
 		return nil, nil
-	case state == refused:
-		return nil, c.refusal
 	}
-	if !l.admits(by, l.count(by), system) {
-		victim := l.victim(by, system)
+	if !l.admits(by, system) {
+		var victim *Conn
+		if c.refusal.Load() == nil {
+			victim = l.victim(by, system)
+		}
 		if victim == nil {
 			return nil, l.refuse(c, by, system)
 		}
@@ -104,6 +124,7 @@ func (l *ConnectionLimit) hold(c *Conn, by Holder, system bool) (end func(), err
 	c.delist()
 	l.enlist(c, by)
 	c.system = system
+	c.refusal.Store(nil)
 	c.state.Store(held)
 	return end, nil
 }
@@ -111,19 +132,23 @@ func (l *ConnectionLimit) hold(c *Conn, by Holder, system bool) (end func(), err
 // refuse notes that a user may not hold the connection, and returns why. What is still under
 // way there is an error, which its client may take its time to read. l.mu is held.
 func (l *ConnectionLimit) refuse(c *Conn, by Holder, system bool) error {
-	l.throttled++
-	c.refusal = errors.New(l.reason(by, system))
-	c.state.Store(refused)
+	err := errors.New(l.reason(by, system))
+	if c.refusal.CompareAndSwap(nil, &refusal{by, system, err}) {
+		l.throttled++
+	}
 	c.yielded = false
-	return c.refusal
+	return err
 }
 
 // reason says to a user why it may not hold one more. l.mu is held.
 func (l *ConnectionLimit) reason(by Holder, system bool) string {
 	const advice = "close some, or send requests over HTTP/2, where they share a connection"
 	n := l.count(by)
-	switch {
-	case l.overLimit(by, n, system):
+	switch left := l.left(by, system); {
+	case left > 0:
+		return fmt.Sprintf("too many connections of the service account \"%s/%s\": %d of the %d that its namespace may have now are in use, and what is free is kept for others of it: %s",
+			by.Name, by.Account, l.holders[by.whole()].countOf(by.Account), n+left, advice)
+	case l.limited(by, system) && n >= l.perUser:
 		return fmt.Sprintf("too many connections of %s: %d are in use, as many as one user may have (--max-connections-per-user): %s", by, n, advice)
 	case n > 0:
 		return fmt.Sprintf("too many connections of %s: %d of the %d that may be open (--max-connections) are in use, and what is free is kept for others: %s",
@@ -134,15 +159,23 @@ func (l *ConnectionLimit) reason(by Holder, system bool) string {
 
 // count returns how many connections a user holds. l.mu is held.
 func (l *ConnectionLimit) count(by Holder) int {
-	if h := l.holders[by]; h != nil {
+	if h := l.holders[by.whole()]; h != nil {
 		return h.conns.Len()
 	}
 	return 0
 }
 
-// overLimit reports whether a user that holds n has as many as one user may. l.mu is held.
-func (l *ConnectionLimit) overLimit(by Holder, n int, system bool) bool {
-	return l.perUser > 0 && n >= l.perUser && by.Kind != Proxy && !system
+// countOf returns how many of them an account holds.
+func (h *holdings) countOf(name string) int {
+	if h != nil && h.accounts[name] != nil {
+		return h.accounts[name].n
+	}
+	return 0
+}
+
+// limited reports whether perUser holds for a user.
+func (l *ConnectionLimit) limited(by Holder, system bool) bool {
+	return l.perUser > 0 && by.Kind != Proxy && !system
 }
 
 // capacity returns how many connections users can hold together.
@@ -154,29 +187,74 @@ func (l *ConnectionLimit) capacity(system bool) int {
 	return l.most - kept
 }
 
-// admits reports whether a user that holds n may hold one more. l.mu is held.
-func (l *ConnectionLimit) admits(by Holder, n int, system bool) bool {
-	if l.overLimit(by, n, system) {
-		return false
+// few returns how many one of those who share the capacity may hold of what is kept for all
+// that hold few.
+func few(capacity int) int { return max(1, capacity/fewPart) }
+
+// left returns how many more connections a user may hold now: what it wants until only a part
+// is free, and few of that. l.mu is held.
+func (l *ConnectionLimit) left(by Holder, system bool) int {
+	n := l.count(by)
+	left := math.MaxInt - n
+	if l.most > 0 {
+		capacity := l.capacity(system)
+		free := capacity - len(l.held)
+		left = min(free, max(few(capacity)-n, free-capacity/openPart))
 	}
-	if l.most <= 0 {
-		return true
+	if l.limited(by, system) {
+		left = min(left, l.perUser-n)
 	}
-	capacity := l.capacity(system)
-	free := capacity - len(l.held) - 1
-	return free >= 0 && (n+1 <= max(1, capacity/fewPart) || free >= capacity/openPart)
+	return left
+}
+
+// admits reports whether a user may hold one more. An account may hold of what its namespace
+// may as a user may of all: one that holds what it can leaves some to the others. l.mu is held.
+func (l *ConnectionLimit) admits(by Holder, system bool) bool {
+	left := l.left(by, system)
+	if left <= 0 || by.Account == "" {
+		return left > 0
+	}
+	capacity := l.count(by) + left
+	return l.holders[by.whole()].countOf(by.Account) < few(capacity) || left > capacity/openPart
 }
 
 // enlist has a user hold the connection. l.mu is held.
 func (l *ConnectionLimit) enlist(c *Conn, by Holder) {
-	h := l.holders[by]
+	h := l.holders[by.whole()]
 	if h == nil {
-		h = &holdings{by: by}
-		l.holders[by] = h
+		h = &holdings{by: by.whole()}
+		l.holders[h.by] = h
 	}
-	c.holder, c.place, c.yielded = h, len(l.held), false
+	c.holder, c.account, c.place, c.yielded = h, h.add(by.Account), len(l.held), false
 	l.held = append(l.held, c)
 	c.enlist(&h.conns)
+}
+
+// add counts a connection of an account, if the holder has any.
+func (h *holdings) add(name string) *account {
+	if name == "" {
+		return nil
+	}
+	a := h.accounts[name]
+	if a == nil {
+		if h.accounts == nil {
+			h.accounts = make(map[string]*account)
+		}
+		a = &account{name: name}
+		h.accounts[name] = a
+	}
+	a.n++
+	return a
+}
+
+// remove is the opposite of add. An account that holds none takes no memory.
+func (h *holdings) remove(a *account) {
+	if a == nil {
+		return
+	}
+	if a.n--; a.n == 0 {
+		delete(h.accounts, a.name)
+	}
 }
 
 // release takes the connection off its list, and from the user that holds it. l.mu is held.
@@ -186,7 +264,8 @@ func (l *ConnectionLimit) release(c *Conn) {
 	if h == nil {
 		return
 	}
-	c.holder, c.system = nil, false
+	h.remove(c.account)
+	c.holder, c.account, c.system = nil, nil, false
 	if h.conns.Len() == 0 {
 		delete(l.holders, h.by)
 	}
@@ -200,13 +279,14 @@ func (l *ConnectionLimit) release(c *Conn) {
 // victim returns an idle connection for a user that can have no other, or nil. It has no
 // request any more, nor will it have one for its user without another Hold. l.mu is held.
 func (l *ConnectionLimit) victim(by Holder, system bool) *Conn {
-	h, n := l.holders[by], l.count(by)
+	h := l.holders[by.whole()]
 	if h != nil {
-		if c := h.idlest(system); c != nil && c.claim() {
+		if c := h.idlest(by.Account, system); c != nil && c.claim() {
 			return c
 		}
 	}
-	if l.overLimit(by, n, system) {
+	n := l.count(by)
+	if l.limited(by, system) && n >= l.perUser || l.left(by, system) > 0 { // only the account may hold no more
 		return nil
 	}
 	if c := l.idleOfMost(h, n, system); c != nil && c.claim() {
@@ -216,13 +296,17 @@ func (l *ConnectionLimit) victim(by Holder, system bool) *Conn {
 }
 
 // idlest returns the connection that has been idle for longest, of the next ones that are
-// looked at, or nil.
-func (h *holdings) idlest(system bool) (found *Conn) {
-	since := int64(math.MaxInt64)
+// looked at, or nil. For an account it is its own, or one of an account that has as many
+// afterwards; for one that has none, any.
+func (h *holdings) idlest(account string, system bool) (found *Conn) {
+	n, since := h.countOf(account), int64(math.MaxInt64)
 	for range min(maxExamined, h.conns.Len()) {
 		e := h.conns.Front()
 		h.conns.MoveToBack(e)
 		c := e.Value.(*Conn)
+		if a := c.account; a != nil && a.name != account && n > 0 && a.n < n+2 {
+			continue
+		}
 		if idle := c.idleSince.Load(); idle > 0 && idle < since && c.availableTo(system) {
 			found, since = c, idle
 		}

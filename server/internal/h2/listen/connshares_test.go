@@ -47,16 +47,24 @@ func TestOneUserCannotHoldAllConnections(t *testing.T) {
 	l.hold(user("greedy"))
 }
 
+// admit opens a connection of a limit without a network.
+func admit(t *testing.T, l *ConnectionLimit) *Conn {
+	t.Helper()
+	client, server := net.Pipe()
+	c := l.admit(server)
+	if c == nil {
+		t.Fatal("there is no room")
+	}
+	t.Cleanup(func() { client.Close(); c.Close() })
+	return c
+}
+
 // holdAll has a user hold all that it may of a limit, without a network, and returns how many
 // that is.
 func holdAll(t *testing.T, l *ConnectionLimit, by Holder, system bool) (n int) {
+	t.Helper()
 	for {
-		client, server := net.Pipe()
-		c := l.admit(server)
-		if c == nil {
-			t.Fatal("there is no room")
-		}
-		t.Cleanup(func() { client.Close(); c.Close() })
+		c := admit(t, l)
 		if c.Hold(by, system) != nil {
 			c.Close()
 			return n
@@ -98,7 +106,7 @@ func TestManyNamesCannotHoldAllConnections(t *testing.T) {
 func TestConnectionsPerUser(t *testing.T) {
 	for _, most := range []int{0, 100} {
 		l := listenPerUser(t, most, 2)
-		for _, by := range []Holder{user("a"), {Namespace, "b"}} {
+		for _, by := range []Holder{user("a"), {Namespace, "b", "c"}} {
 			_, _, first := l.hold(by)
 			l.hold(by)
 			if _, why := l.refused(by); !strings.Contains(why, by.String()+": 2 are in use, as many as one user may have (--max-connections-per-user)") {
@@ -112,8 +120,81 @@ func TestConnectionsPerUser(t *testing.T) {
 		}
 		for range 5 {
 			l.holdAs(admin, true)
-			l.hold(Holder{Proxy, "a"})
+			l.hold(Holder{Kind: Proxy, Name: "a"})
 		}
+	}
+}
+
+// ofAccount returns a service account of the namespace "team".
+func ofAccount(name string) Holder { return Holder{Namespace, "team", name} }
+
+// TestOneAccountCannotHoldItsNamespacesConnections: others of its namespace find some, and
+// many accounts have no more than one user.
+func TestOneAccountCannotHoldItsNamespacesConnections(t *testing.T) {
+	l := NewConnectionLimit(1024, 0, discarded)
+	if n := holdAll(t, l, ofAccount("greedy"), false); n != 504 {
+		t.Errorf("one account holds %d", n)
+	}
+	for i := range 27 {
+		if n := holdAll(t, l, ofAccount(fmt.Sprint("other", i)), false); n != 6 {
+			t.Errorf("account %d holds %d", i, n)
+		}
+	}
+	for i := range 1000 { // of which the first finds the last six
+		holdAll(t, l, ofAccount(fmt.Sprint("made", i)), false)
+	}
+	if n := l.InUse(); n != 672 || l.count(ofAccount("greedy")) != 672 {
+		t.Errorf("all accounts hold %d", n)
+	}
+	if n := holdAll(t, l, user("another"), false); n != 8 {
+		t.Errorf("another user holds %d", n)
+	}
+}
+
+// TestAccountsThatHoldNothingTakeNoMemory, however many there have been.
+func TestAccountsThatHoldNothingTakeNoMemory(t *testing.T) {
+	l := listenLimited(t, 100)
+	_, _, first := l.hold(ofAccount("first"))
+	h := l.limit.holders[ofAccount("first").whole()]
+	for i := range 20 {
+		_, server, _ := l.hold(ofAccount(fmt.Sprint("made", i)))
+		server.Close()
+	}
+	if len(h.accounts) != 1 || h.countOf("first") != 1 {
+		t.Errorf("%d accounts are counted", len(h.accounts))
+	}
+	if first.Close(); len(h.accounts) != 0 || len(l.limit.holders) != 0 {
+		t.Errorf("%d accounts, %d holders are counted after the last was closed", len(h.accounts), len(l.limit.holders))
+	}
+}
+
+// TestAccountsGiveUpIdleConnections: one that holds what it may gives up its own, and takes
+// none of an account that holds less, nor of another user; one that has none gets any.
+func TestAccountsGiveUpIdleConnections(t *testing.T) {
+	l := listenPerUser(t, 0, 8)
+	_, _, small := l.hold(ofAccount("small"))
+	_, _, other := l.hold(user("other"))
+	small.Idle(time.Now().Add(-time.Hour))
+	other.Idle(time.Now().Add(-time.Hour))
+	var own []*Conn
+	for range 5 {
+		_, _, c := l.hold(ofAccount("most"))
+		own = append(own, c)
+	}
+	_, why := l.refused(ofAccount("most"))
+	if want := `the service account "team/most": 5 of the 8 that its namespace may have`; !strings.Contains(why, want) || !small.Held() || !other.Held() {
+		t.Errorf("held: %v, %v; %s", small.Held(), other.Held(), why)
+	}
+	own[2].Idle(time.Now())
+	l.hold(ofAccount("most"))
+	if own[2].Held() || !small.Held() || !other.Held() {
+		t.Errorf("held: %v, those of others %v, %v", own[2].Held(), small.Held(), other.Held())
+	}
+	l.hold(ofAccount("second"))
+	l.hold(ofAccount("third"))
+	l.hold(ofAccount("fourth"))
+	if small.Held() || l.limit.count(ofAccount("")) != 8 {
+		t.Errorf("an account that has none gets nothing although a connection is idle; %d are held", l.limit.count(ofAccount("")))
 	}
 }
 
@@ -263,6 +344,34 @@ func TestGivenUpConnectionsAreNotKept(t *testing.T) {
 	}
 }
 
+// TestGivenUpConnectionsKeepNobodyOut: when a request is on each connection that no user
+// holds, one of them makes room nevertheless.
+func TestGivenUpConnectionsKeepNobodyOut(t *testing.T) {
+	l := NewConnectionLimit(10, 0, discarded)
+	open := func() *Conn { return admit(t, l) }
+	var given []*Conn
+	for range 10 { // of which the user can hold six
+		c := open()
+		if err := c.Hold(user("most"), false); err != nil {
+			t.Fatal(err)
+		}
+		c.OnYield(func() { given = append(given, c) })
+		c.Idle(time.Now())
+	}
+	if len(given) != 4 {
+		t.Fatalf("%d were given up", len(given))
+	}
+	for _, c := range given {
+		c.Busy() // its answer is not read
+	}
+	for range 20 {
+		open()
+	}
+	if n := l.Refused(); n != 0 || !given[0].closed || l.InUse() != 6 {
+		t.Errorf("%d were refused, the first is closed: %v, %d are held", n, given[0].closed, l.InUse())
+	}
+}
+
 // TestARequestWinsOverClaiming: a connection on which a request arrives while it is chosen is
 // kept.
 func TestARequestWinsOverClaiming(t *testing.T) {
@@ -280,24 +389,42 @@ func TestARequestWinsOverClaiming(t *testing.T) {
 	l.limit.mu.Unlock()
 }
 
-// TestIdleConnectionsAreFoundAmongMany, although not all are looked at.
+// TestIdleConnectionsAreFoundAmongMany, although one search looks at few: of its own a user
+// finds the only one in the end, and of many of another user it finds one at once.
 func TestIdleConnectionsAreFoundAmongMany(t *testing.T) {
 	l := NewConnectionLimit(1024, 0, discarded)
-	holdAll(t, l, user("most"), false)
-	for _, c := range l.held {
-		c.Idle(time.Now())
+	n := holdAll(t, l, user("most"), false)
+	only := l.holders[user("most")].conns.Back().Value.(*Conn) // a first search has looked at others
+	only.Idle(time.Now())
+	searches := 0
+	for ; only.Held() && searches < n; searches++ {
+		holdAll(t, l, user("most"), false)
 	}
-	for i := range 224 {
-		holdAll(t, l, user(fmt.Sprint("single", i)), false)
-		for _, c := range l.held {
+	if least := n/maxExamined - 1; searches < least || searches > least+2 {
+		t.Errorf("the only idle one of %d was found by search %d", n, searches)
+	}
+
+	for i := range 224 / 8 {
+		holdAll(t, l, user(fmt.Sprint("few", i)), false)
+	}
+	if l.InUse() != l.Capacity()-64 {
+		t.Fatalf("%d are held", l.InUse())
+	}
+	refused, given := l.Throttled(), l.YieldedTotal()
+	i := 0
+	for e := l.holders[user("most")].conns.Front(); e != nil; e = e.Next() {
+		if c := e.Value.(*Conn); i%2 == 0 {
 			c.Idle(time.Now())
 		}
+		i++
 	}
-	if n := l.Throttled(); n == 0 || l.InUse() != 896 {
-		t.Errorf("%d were throttled, %d are held", n, l.InUse())
+	for i := range 30 {
+		if err := admit(t, l).Hold(user(fmt.Sprint("newcomer", i)), false); err != nil {
+			t.Error(err)
+		}
 	}
-	if n := l.count(user("most")); n >= 672 {
-		t.Errorf("the user with most holds %d", n)
+	if l.Throttled() != refused || l.YieldedTotal() != given+30 || l.count(user("most")) != n-30 {
+		t.Errorf("%d were refused, %d given up, the user with most holds %d of %d", l.Throttled()-refused, l.YieldedTotal()-given, l.count(user("most")), n)
 	}
 }
 
@@ -316,6 +443,38 @@ func TestRefusedConnectionsAreCheap(t *testing.T) {
 	var err error
 	if n := testing.AllocsPerRun(100, func() { err = c.Hold(user("most"), false) }); n != 0 || err == nil {
 		t.Errorf("%v allocations, %v", n, err)
+	}
+}
+
+// TestOthersAreNotRefusedWithTheFirst: a connection that was refused to its first user is held
+// by another that sends requests on it, or that one learns its own reason.
+func TestOthersAreNotRefusedWithTheFirst(t *testing.T) {
+	l := listenLimited(t, 10)
+	for range 6 {
+		l.hold(user("most"))
+	}
+	c, _ := l.refused(user("most"))
+	_, _, idle := l.hold(user("other"))
+	idle.Idle(time.Now())
+	err := c.Hold(user("other"), false)
+	if err == nil || !strings.Contains(err.Error(), `the user "other": 1 of`) || !idle.Held() || l.limit.Throttled() != 1 {
+		t.Errorf("another that has one: %v; its idle one is held: %v; %d are counted", err, idle.Held(), l.limit.Throttled())
+	}
+	if err := c.Hold(user("third"), false); err != nil || !c.Held() {
+		t.Errorf("one that has none: %v, held: %v", err, c.Held())
+	}
+}
+
+// TestAdministratorsAreNotRefusedWithTheirProxy, if the first request of a connection is of
+// another user.
+func TestAdministratorsAreNotRefusedWithTheirProxy(t *testing.T) {
+	l, proxy := listenLimited(t, 10), Holder{Kind: Proxy, Name: "front"}
+	for range 6 {
+		l.hold(proxy)
+	}
+	c, _ := l.refused(proxy)
+	if err := c.Hold(proxy, true); err != nil || !c.Held() {
+		t.Errorf("%v, held: %v", err, c.Held())
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -38,6 +39,7 @@ func listenPerUser(t *testing.T, most, perUser int) *limited {
 		defer l.mu.Unlock()
 		return l.log.Write(p)
 	}), nil)))
+	l.limit.newcomerTime = 0 // no test depends on how long it takes
 	listener := LimitWrites(l.limit.Listener(inner), time.Minute)
 	done := make(chan error, 1)
 	go func() {
@@ -207,6 +209,122 @@ func TestConnectionsMakeRoom(t *testing.T) {
 	if lines := strings.Count(l.log.String(), "\n"); lines != 1 || !strings.Contains(l.log.String(), "no user holds") {
 		t.Errorf("logged %d lines: %s", lines, l.log.String())
 	}
+}
+
+// TestNewcomersAreNotClosedFirst: clients that ask without credentials, on as many connections
+// as no user holds and as often as they like, close no newcomer before it says who it is.
+func TestNewcomersAreNotClosedFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewConnectionLimit(200, 0, discarded)
+		asking := make([]*Conn, 200)
+		for i := range asking {
+			asking[i] = admit(t, l)
+			asking[i].Used()
+		}
+		time.Sleep(2 * moveInterval)
+		newcomer := admit(t, l)
+		for i := range 100 { // of its own, which are newcomers, too
+			for _, c := range asking {
+				c.Used()
+			}
+			time.Sleep(newcomerTime / 200)
+			for _, c := range asking {
+				c.Used()
+			}
+			if admit(t, l); newcomer.closed {
+				t.Fatalf("closed by connection %d after it", i)
+			}
+		}
+		if err := newcomer.Hold(user("known"), false); err != nil || !newcomer.Held() {
+			t.Errorf("%v, held: %v", err, newcomer.Held())
+		}
+	})
+}
+
+// TestNewcomersAreClosedForNewcomers, the first one first, when there is nothing else; so they
+// are in their place among the others afterwards.
+func TestNewcomersAreClosedForNewcomers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewConnectionLimit(4, 0, discarded)
+		var all []*Conn
+		open := func(n int) {
+			for range n {
+				all = append(all, admit(t, l))
+			}
+		}
+		open(7)
+		if !all[2].closed || all[3].closed || l.Refused() != 0 {
+			t.Errorf("closed: the third %v, the fourth %v; %d were refused", all[2].closed, all[3].closed, l.Refused())
+		}
+		time.Sleep(newcomerTime)
+		all[3].Used()
+		open(1)
+		if all[3].closed || !all[4].closed {
+			t.Errorf("closed: the used one %v, that after it %v", all[3].closed, all[4].closed)
+		}
+	})
+}
+
+// connOf is a connection of a client with an address.
+type connOf struct {
+	net.Conn
+	remote net.Addr
+}
+
+func (c connOf) RemoteAddr() net.Addr { return c.remote }
+
+// TestManyNewcomersOfOneHost close each other, and not those of other hosts, however many there
+// are; two addresses of IPv6 may be the same host's.
+func TestManyNewcomersOfOneHost(t *testing.T) {
+	for _, hosts := range [][3]string{{"10.0.0.1", "10.0.0.1", "10.0.0.2"}, {"::ffff:10.0.0.1", "10.0.0.1", "10.0.0.2"}, {"2001:db8::1", "2001:db8::2", "2001:db8:0:1::1"}} {
+		synctest.Test(t, func(t *testing.T) {
+			l := NewConnectionLimit(16, 0, discarded)
+			open := func(i int, host string) *Conn {
+				client, server := net.Pipe()
+				c := l.admit(connOf{server, &net.TCPAddr{IP: net.ParseIP(host), Port: 1 + i}})
+				t.Cleanup(func() { client.Close(); c.Close() })
+				return c
+			}
+			first := open(0, hosts[0])
+			newcomer := open(0, hosts[2])
+			for i := range 1000 {
+				if open(i, hosts[i%2]); newcomer.closed {
+					t.Fatalf("closed by connection %d of another host", i)
+				}
+			}
+			if !first.closed {
+				t.Error("the first of the host is kept")
+			}
+			for range 20 { // each for one of its own
+				open(0, hosts[2])
+			}
+			if !newcomer.closed || l.Open() != 16 {
+				t.Errorf("closed for others of its host: %v; %d are open", newcomer.closed, l.Open())
+			}
+		})
+	}
+}
+
+// TestRequestsMoveAConnectionOnceInAWhile, if their clients are not authenticated.
+func TestRequestsMoveAConnectionOnceInAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewConnectionLimit(3, 0, discarded)
+		often, once, later := admit(t, l), admit(t, l), admit(t, l)
+		time.Sleep(newcomerTime)
+		often.Used()
+		once.Used()
+		later.Used()
+		time.Sleep(moveInterval - 1)
+		often.Used()
+		if admit(t, l); !often.closed || once.closed {
+			t.Errorf("closed: that which asks often %v, that after it %v", often.closed, once.closed)
+		}
+		time.Sleep(time.Nanosecond)
+		once.Used()
+		if admit(t, l); once.closed || !later.closed {
+			t.Errorf("closed: that which asks again %v, that after it %v", once.closed, later.closed)
+		}
+	})
 }
 
 type writerFunc func(p []byte) (int, error)
