@@ -162,11 +162,12 @@ func (id *identity) readTokenKeys(c *Config, dir string) error {
 	if path := c.ServiceAccountSigningKeyFile; path != "" {
 		return id.files.Watch("service-account-signing-key-file", []string{path}, keys.readSigning)
 	}
-	own, err := pki.LoadOrCreateKey(dir, "service-account")
-	if err != nil {
+	own := pki.SigningKeyIn(dir, "service-account")
+	if err := own.Ensure(); err != nil {
 		return fmt.Errorf("key of service account tokens: %w", err)
 	}
-	return keys.replace(own, keys.public)
+	// The private key first: the public ones are written before it.
+	return id.files.Watch("service-account-signing-key-file", []string{own.Private, own.Public}, keys.readOwn)
 }
 
 // tokenKeys are the keys of a KeyRing, which come from several files.
@@ -174,6 +175,9 @@ type tokenKeys struct {
 	ring    *serviceaccount.KeyRing
 	signing crypto.Signer // nil until it has been read
 	public  []crypto.PublicKey
+	// own are in the file beside the signing key, if the server makes that itself: its public
+	// half, and those of former ones.
+	own []crypto.PublicKey
 }
 
 func (k *tokenKeys) readPublic(contents [][]byte) error {
@@ -185,7 +189,7 @@ func (k *tokenKeys) readPublic(contents [][]byte) error {
 		}
 		public = append(public, keys...)
 	}
-	return k.replace(k.signing, public)
+	return k.replace(k.signing, k.own, public)
 }
 
 func (k *tokenKeys) readSigning(contents [][]byte) error {
@@ -193,16 +197,29 @@ func (k *tokenKeys) readSigning(contents [][]byte) error {
 	if err != nil {
 		return err
 	}
-	return k.replace(signing, k.public)
+	return k.replace(signing, k.own, k.public)
 }
 
-func (k *tokenKeys) replace(signing crypto.Signer, public []crypto.PublicKey) error {
+// readOwn reads the key that the server has made, and the public ones beside it.
+func (k *tokenKeys) readOwn(contents [][]byte) error {
+	signing, err := serviceaccount.ParseSigningKey(contents[0])
+	if err != nil {
+		return err
+	}
+	own, err := serviceaccount.ParsePublicKeys(contents[1])
+	if err != nil {
+		return err
+	}
+	return k.replace(signing, own, k.public)
+}
+
+func (k *tokenKeys) replace(signing crypto.Signer, own, public []crypto.PublicKey) error {
 	if signing != nil {
-		if err := k.ring.Replace(signing, public); err != nil {
+		if err := k.ring.Replace(signing, slices.Concat(own, public)); err != nil {
 			return err
 		}
 	}
-	k.signing, k.public = signing, public
+	k.signing, k.own, k.public = signing, own, public
 	return nil
 }
 

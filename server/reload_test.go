@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -110,6 +111,34 @@ func TestRotatedAccountKey(t *testing.T) {
 	current := withToken(s.requestToken(t))
 	awaitUser(t, current, account)
 	rewrite(t, verifying, newPEM) // takes the former key out
+	s.awaitKeys(t, 1)
+	awaitUser(t, former, "")
+	awaitUser(t, current, account)
+}
+
+// TestRotatedOwnKey is TestRotatedAccountKey for the key that the server makes for itself.
+func TestRotatedOwnKey(t *testing.T) {
+	config := server.Config{DataDir: t.TempDir(), Storage: server.Memory}
+	key := pki.SigningKeyIn(filepath.Join(config.DataDir, "pki"), "service-account")
+	s := start(t, config)
+	const account = "system:serviceaccount:default:default"
+	withToken := func(token string) *client.Client { return s.as(t, func(c *rest.Config) { c.BearerToken = token }) }
+	former := withToken(s.requestToken(t))
+	awaitUser(t, former, account)
+	s.awaitKeys(t, 1)
+	for i := range 2 {
+		kept, err := key.Rotate()
+		if err != nil || kept != i+1 {
+			t.Fatalf("%d former keys, %v", kept, err)
+		}
+		s.awaitKeys(t, i+2)
+		awaitUser(t, former, account)
+	}
+	current := withToken(s.requestToken(t))
+	awaitUser(t, current, account)
+	if dropped, err := key.DropFormer(); err != nil || dropped != 2 {
+		t.Fatalf("%d keys dropped, %v", dropped, err)
+	}
 	s.awaitKeys(t, 1)
 	awaitUser(t, former, "")
 	awaitUser(t, current, account)

@@ -29,6 +29,8 @@ ReplicaSet become running pods.
   levelwire record FILE, replay FILE
                                     what a cluster's watches send, recorded and served again
   levelwire user NAME               a kubeconfig for a further user
+  levelwire rotate-service-account-key
+                                    another key for the tokens of service accounts
   levelwire snapshot, defrag, check
                                     backups and maintenance of the storage
   levelwire envtest-assets DIR      what envtest starts, for tests of controllers`,
@@ -40,7 +42,7 @@ ReplicaSet become running pods.
 		return cli.Usage(fmt.Errorf("%w (see '%s --help')", err, cmd.CommandPath()))
 	})
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newUp(), newServe(), newRelay(), newControllers(), newScheduler(), newKubelet(), newProxy(), newUser(), newVerify(), newRecord(), newReplay(), observe.NewWatch(), observe.NewHistory(), observe.NewTop(), maintenance.NewSnapshot(), maintenance.NewDefrag(), maintenance.NewCheck(), newEnvtestAssets(), newVersion())
+	root.AddCommand(newUp(), newServe(), newRelay(), newControllers(), newScheduler(), newKubelet(), newProxy(), newUser(), newRotateKey(), newVerify(), newRecord(), newReplay(), observe.NewWatch(), observe.NewHistory(), observe.NewTop(), maintenance.NewSnapshot(), maintenance.NewDefrag(), maintenance.NewCheck(), newEnvtestAssets(), newVersion())
 	return root
 }
 

@@ -2,14 +2,11 @@ package pki
 
 import (
 	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -76,27 +73,6 @@ func loadPair(dir, name string) (*Pair, error) {
 		return nil, fmt.Errorf("%s and %s: %w", keyPath, certPath, errMismatched)
 	}
 	return newPair(leaf.Raw, key)
-}
-
-// LoadOrCreateKey reads the ECDSA key name.key below dir, or makes it if it is
-// absent. It is for keys that sign something else than certificates.
-func LoadOrCreateKey(dir, name string) (*ecdsa.PrivateKey, error) {
-	path := filepath.Join(dir, name+".key")
-	key, err := loadKey(path)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return key, err
-	}
-	if key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
-		return nil, err
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	return key, atomicfile.Write(path, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600)
 }
 
 var errMismatched = errors.New("the key does not belong to the certificate")
