@@ -157,7 +157,8 @@ func (s *Server) relayTokens() (auth.TokenAuthenticator, error) {
 	return append(union, reviews), nil
 }
 
-// reviewInterval is how often the upstream is asked again about the users of open watches.
+// reviewInterval is how often the upstream is asked again about the users of open watches, besides
+// when its roles or bindings have changed.
 // It is long because a relay may have very many: kube-apiserver does not ask again at all.
 const reviewInterval = 10 * time.Minute
 
@@ -222,6 +223,7 @@ func (s *Server) serveRelay(ctx context.Context) error {
 	group.Go(func() error { s.identity.files.Run(groupCtx); return nil })
 	group.Go(func() error { authorizer.Run(groupCtx); return nil })
 	group.Go(func() error { r.Run(groupCtx); return nil })
+	group.Go(func() error { r.FollowRoles(groupCtx, authorizer.Forget); return nil })
 	group.Go(func() error { s.awaitUpstream(groupCtx, r); return nil })
 	return group.Wait()
 }

@@ -155,7 +155,7 @@ func TestExpiredUpstream(t *testing.T) {
 	if err := direct.Delete(t.Context(), "deleted", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	faults.Add(levelwiretest.Fault{Verb: "watch", Times: 1, Err: apierrors.NewResourceExpired("gone")})
+	faults.Add(levelwiretest.Fault{Verb: "watch", Resource: "configmaps", Times: 1, Err: apierrors.NewResourceExpired("gone")})
 	remove()
 	got := map[string]apiwatch.EventType{}
 	for range 2 {
@@ -263,7 +263,7 @@ func clientThatSawMore(t *testing.T, hops int) {
 		t.Fatal(err)
 	}
 	last := create(t, direct, "last").ResourceVersion
-	faults.Add(levelwiretest.Fault{Verb: "watch", Times: 1, Err: apierrors.NewResourceExpired("gone")})
+	faults.Add(levelwiretest.Fault{Verb: "watch", Resource: "configmaps", Times: 1, Err: apierrors.NewResourceExpired("gone")})
 	remove()
 	testwait.Stable(t, "the relay lists", func() (any, bool) { seen := metric(t, relay, "levelwire_relay_lists_total"); return seen, seen >= 2 })
 	// The leaf has come past the client's version.

@@ -11,6 +11,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
@@ -159,6 +160,52 @@ func TestWithdrawnRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	testwait.Stable(t, "jane may not list", func() (any, bool) { seen := status(t, jane, "GET", path); return seen, seen == http.StatusForbidden })
+}
+
+// TestWithdrawnRightEndsWatches that the relay serves, although it remembers for long what the upstream
+// has said of their users; and new requests follow, in both directions.
+func TestWithdrawnRightEndsWatches(t *testing.T) {
+	upstream, relay := upstreamWithRelay(t, func(c *server.Config) {
+		c.Relay.AllowedTTL, c.Relay.DeniedTTL = 10*time.Minute, 10*time.Minute
+	})
+	admin := upstream.Client(client.Options{})
+	direct := client.For[*corev1.ConfigMap](admin).Namespace("default")
+	through := client.For[*corev1.ConfigMap](userAt(t, relay, upstream.UserConfig("jane"))).Namespace("default")
+	bindings := client.For[*rbacv1.RoleBinding](admin).Namespace("default")
+	for i := range 2 {
+		mustCreate(t, bindings, &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "jane"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
+			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "jane"}},
+		})
+		var list *client.List[*corev1.ConfigMap]
+		testwait.Stable(t, "jane may list", func() (any, bool) {
+			var err error
+			list, err = through.List(t.Context(), metav1.ListOptions{})
+			return err, err == nil
+		})
+		passed := metric(t, relay, "levelwire_relay_passed_on_total")
+		w, err := through.Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(w.Close)
+		create(t, direct, fmt.Sprint("made-", i))
+		if event, err := w.Next(); err != nil || event.Object.Name != fmt.Sprint("made-", i) {
+			t.Fatalf("%v, %v", event, err)
+		}
+		if now := metric(t, relay, "levelwire_relay_passed_on_total"); now != passed {
+			t.Fatalf("%v requests were passed on: the watch is the upstream's", now-passed)
+		}
+		if err := bindings.Delete(t.Context(), "jane", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if event, err := w.Next(); !apierrors.IsForbidden(err) || !apierrors.HasStatusCause(err, "RightWithdrawn") {
+			t.Fatalf("%v, %v, want an error that says that the right was withdrawn", event, err)
+		}
+		if _, err := through.List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+			t.Errorf("a list after that: %v", err)
+		}
+	}
 }
 
 // TestLostUpstreamOpensNoDoors: without an answer nothing is shown but to those who were

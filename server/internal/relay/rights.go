@@ -7,6 +7,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -28,6 +29,15 @@ var requiredRights = []authorizationv1.SelfSubjectAccessReviewSpec{
 	onPath("/version"), onPath("/api"), onPath("/api/v1"), onPath("/apis"), onPath("/apis/apps/v1"), onPath("/openapi/v3"),
 }
 
+// roleRights are what a relay has to be allowed besides so that it learns at once when rights may have
+// been withdrawn: see FollowRoles.
+var roleRights = func() (rights []authorizationv1.SelfSubjectAccessReviewSpec) {
+	for _, name := range roleResources {
+		rights = append(rights, onResource("list", rbacv1.GroupName, name, ""), onResource("watch", rbacv1.GroupName, name, ""))
+	}
+	return rights
+}()
+
 func onResource(verb, group, resource, subresource string) authorizationv1.SelfSubjectAccessReviewSpec {
 	return authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
 		Verb: verb, Group: group, Resource: resource, Subresource: subresource,
@@ -46,13 +56,16 @@ const (
 	retryRights = time.Minute
 )
 
-// LogMissingRights asks the upstream which of the required rights the relay has, and logs what
+// LogMissingRights asks the upstream which rights the relay has of those that it needs, and logs what
 // it lacks. That is no error: the administrator can work through a relay that has none of them.
 // It returns when the upstream has answered, or ctx ends.
-func (r *Relay) LogMissingRights(ctx context.Context) { r.logLacking(ctx, r.missingRights) }
+func (r *Relay) LogMissingRights(ctx context.Context) {
+	r.logLacking(ctx, r.missing(requiredRights), r.warnOfMissing)
+	r.logLacking(ctx, r.missing(roleRights), r.warnOfRoles)
+}
 
-// logLacking is LogMissingRights with a function that asks. It logs only what two answers agree on.
-func (r *Relay) logLacking(ctx context.Context, ask func(context.Context) ([]string, error)) {
+// logLacking asks which rights the relay lacks. It warns only of what two answers agree on.
+func (r *Relay) logLacking(ctx context.Context, ask func(context.Context) ([]string, error), warn func(lacks string, err error)) {
 	var before, logged string
 	for {
 		lacking, err := ask(ctx)
@@ -65,7 +78,7 @@ func (r *Relay) logLacking(ctx context.Context, ask func(context.Context) ([]str
 			wait = retryRights
 		}
 		if lacks != "" && lacks == before && lacks != logged {
-			r.warnOfMissing(lacks, err)
+			warn(lacks, err)
 			logged = lacks
 		}
 		if answered && (lacks == "" || lacks == before) {
@@ -88,10 +101,23 @@ func (r *Relay) warnOfMissing(lacks string, err error) {
 	r.opts.Logger.Warn("the relay's user lacks rights at the upstream: requests fail of users other than that of admin.kubeconfig, unless it has them for certain names only (docs/operators/relay/rbac.yaml)", "lacks", lacks)
 }
 
-// missingRights returns which of the required rights the upstream denies, until it does not
+// warnOfRoles is warnOfMissing for the rights by which a relay follows roles and bindings. If it may
+// not ask, that has been logged.
+func (r *Relay) warnOfRoles(lacks string, err error) {
+	if apierrors.IsForbidden(err) {
+		return
+	}
+	r.opts.Logger.Warn("the relay's user may not follow the roles and bindings of the upstream: an open watch whose right is withdrawn may go on for ten minutes (docs/operators/relay.md)", "lacks", lacks)
+}
+
+func (r *Relay) missing(rights []authorizationv1.SelfSubjectAccessReviewSpec) func(context.Context) ([]string, error) {
+	return func(ctx context.Context) ([]string, error) { return r.missingRights(ctx, rights) }
+}
+
+// missingRights returns which of the rights the upstream denies, until it does not
 // answer. That it forbids the question is the last one of them, and an error, too.
-func (r *Relay) missingRights(ctx context.Context) (lacks []string, err error) {
-	for _, right := range requiredRights {
+func (r *Relay) missingRights(ctx context.Context, rights []authorizationv1.SelfSubjectAccessReviewSpec) (lacks []string, err error) {
+	for _, right := range rights {
 		allowed, err := r.may(ctx, right)
 		if apierrors.IsForbidden(err) {
 			lacks = append(lacks, "create selfsubjectaccessreviews."+authorizationv1.GroupName)

@@ -61,7 +61,7 @@ func TestMissingRights(t *testing.T) {
 				w.WriteHeader(http.StatusCreated)
 				_ = json.NewEncoder(w).Encode(review)
 			})
-			lacks, err := r.missingRights(t.Context())
+			lacks, err := r.missingRights(t.Context(), requiredRights)
 			if got := strings.Join(lacks, ", "); got != test.lacks {
 				t.Errorf("lacks %q, want %q", got, test.lacks)
 			}
@@ -115,7 +115,7 @@ func TestMissingRightsAreLogged(t *testing.T) {
 						return nil, next.err
 					}
 					return []string{next.lacks}, next.err
-				})
+				}, r.warnOfMissing)
 				if took := time.Since(begin); took != test.took || len(test.answers) > 0 {
 					t.Errorf("ended after %s, %d answers early; want %s", took, len(test.answers), test.took)
 				}

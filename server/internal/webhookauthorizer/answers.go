@@ -35,6 +35,8 @@ type answers struct {
 	held  map[digest]*list.Element // of *answer
 	used  list.List                // what was used last is in front
 	bytes int
+	// forgotten grows when all answers are forgotten.
+	forgotten int
 }
 
 // answer is what the other server has said. It is not changed.
@@ -64,8 +66,25 @@ func (a *answers) get(question digest) (decision auth.Decision, reason string, o
 	return found.decision, found.reason, true
 }
 
-// keep remembers an answer.
-func (a *answers) keep(question digest, decision auth.Decision, reason string) {
+// forget forgets all answers, and those to questions that are under way.
+func (a *answers) forget() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	clear(a.held)
+	a.used.Init()
+	a.bytes = 0
+	a.forgotten++
+}
+
+// asking returns what keep is called with when a question that is asked after this is answered.
+func (a *answers) asking() (forgotten int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.forgotten
+}
+
+// keep remembers an answer, unless all were forgotten since it was asked for.
+func (a *answers) keep(question digest, decision auth.Decision, reason string, forgotten int) {
 	ttl := a.deniedTTL
 	if decision == auth.Allow {
 		ttl = a.allowedTTL
@@ -76,6 +95,9 @@ func (a *answers) keep(question digest, decision auth.Decision, reason string) {
 	added := &answer{question: question, decision: decision, reason: strings.Clone(reason), until: a.now().Add(ttl)}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.forgotten != forgotten {
+		return
+	}
 	if before := a.held[question]; before != nil {
 		a.remove(before)
 	}

@@ -160,9 +160,16 @@ func (w *Authorizer) Rules(context.Context, auth.User, string) auth.Rules {
 }
 
 // OnChange implements auth.ChangeNotifier. The other server does not report changes, so
-// changed is called at intervals while Run runs.
+// changed is called at intervals while Run runs, and by Forget.
 func (w *Authorizer) OnChange(changed func(user string)) (stop func()) {
 	return w.changes.OnChange(changed)
+}
+
+// Forget has open watches decided again, by answers of the other server that are no older than
+// the call: what it decides by has changed.
+func (w *Authorizer) Forget() {
+	w.questions.forget()
+	w.changes.Notify()
 }
 
 // Run has open watches decided again, until ctx ends.

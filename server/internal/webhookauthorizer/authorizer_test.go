@@ -171,3 +171,68 @@ func TestQuestionsAreShared(t *testing.T) {
 		}
 	})
 }
+
+// TestForget: after it, no answer counts that was asked for before, neither one that is remembered
+// nor one that is under way.
+func TestForget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &Authorizer{}
+		var asked []chan auth.Decision
+		a.questions = questions{share: time.Hour, now: time.Now, asked: map[digest]*question{}, answers: answers{
+			allowedTTL: time.Hour, deniedTTL: time.Hour, maxBytes: maxAnswerBytes, now: time.Now,
+		}}
+		a.questions.ask = func(context.Context, auth.Attributes) (auth.Decision, string, error) {
+			answer := make(chan auth.Decision)
+			asked = append(asked, answer)
+			return <-answer, "", nil
+		}
+		reports := 0
+		defer a.OnChange(func(user string) {
+			if reports++; user != "" {
+				t.Errorf("reported a change for %s only", user)
+			}
+		})()
+		decisions := make(chan auth.Decision, 10)
+		request := func(questions int) {
+			t.Helper()
+			go func() {
+				decision, _, err := a.Authorize(t.Context(), auth.Attributes{User: auth.User{Name: "jane"}, Verb: "watch", Resource: "pods"})
+				if err != nil {
+					t.Error(err)
+				}
+				decisions <- decision
+			}()
+			synctest.Wait()
+			if len(asked) != questions {
+				t.Fatalf("%d questions, want %d", len(asked), questions)
+			}
+		}
+		expect := func(want auth.Decision) {
+			t.Helper()
+			if got := <-decisions; got != want {
+				t.Fatalf("decision %d, want %d", got, want)
+			}
+		}
+		request(1)
+		a.Forget()
+		request(2) // which does not share the first question
+		asked[0] <- auth.Allow
+		expect(auth.Allow)
+		request(2)
+		asked[1] <- auth.NoOpinion
+		expect(auth.NoOpinion)
+		expect(auth.NoOpinion)
+		request(2) // the answer is remembered, and not that of the first
+		expect(auth.NoOpinion)
+		a.Forget()
+		request(3)
+		asked[2] <- auth.Allow
+		expect(auth.Allow)
+		if reports != 2 {
+			t.Errorf("%d changes were reported, want 2", reports)
+		}
+		if held := a.questions.answers.used.Len(); held != 1 || a.questions.answers.bytes != answerBytes {
+			t.Errorf("%d answers of %d bytes", held, a.questions.answers.bytes)
+		}
+	})
+}

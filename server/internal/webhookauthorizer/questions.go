@@ -71,11 +71,20 @@ func (q *questions) Authorize(ctx context.Context, a auth.Attributes) (auth.Deci
 
 // askAndKeep asks a question, and remembers the answer.
 func (q *questions) askAndKeep(ctx context.Context, key digest, a auth.Attributes) (auth.Decision, string, error) {
+	forgotten := q.answers.asking()
 	decision, reason, err := q.ask(ctx, a)
 	if err == nil {
-		q.answers.keep(key, decision, reason)
+		q.answers.keep(key, decision, reason, forgotten)
 	}
 	return decision, reason, err
+}
+
+// forget has each question asked anew, also those that are being asked.
+func (q *questions) forget() {
+	q.mu.Lock()
+	clear(q.asked)
+	q.mu.Unlock()
+	q.answers.forget()
 }
 
 // join returns a question, which the caller must leave.
