@@ -34,11 +34,25 @@ func (t Tree[V]) Having(prefix, from string, wanted [][]uint64, traits Traits[V]
 	}
 }
 
-// search is one call of Having.
+// CountHaving returns how many entries Having would yield, at most a number, by the filters that
+// there are: it makes none. So it costs little before they are made, and may then count all.
+func (t Tree[V]) CountHaving(prefix string, wanted [][]uint64, most int) (count int) {
+	if t.root == nil {
+		return 0
+	}
+	s := search[V]{prefix: prefix, wanted: wanted, yield: func(run Run[V]) bool {
+		count += run.Len()
+		return count < most
+	}}
+	s.visit(t.root, prefix)
+	return min(count, most)
+}
+
+// search is one call of Having, or of CountHaving.
 type search[V any] struct {
 	prefix  string
 	wanted  [][]uint64
-	traits  Traits[V]
+	traits  Traits[V] // nil: no filters are made
 	yield   func(Run[V]) bool
 	scratch []uint64
 }
@@ -76,7 +90,7 @@ func (n *node[V]) filtered() bool { return n.leaf() || n.kids[0].node.leaf() }
 
 // filterOf returns a node's filter. It makes one if all of the node is searched.
 func (s *search[V]) filterOf(n *node[V], whole bool) *filter {
-	if f := n.filter.Load(); f != nil || !whole || !s.covers(n) {
+	if f := n.filter.Load(); f != nil || !whole || s.traits == nil || !s.covers(n) {
 		return f
 	}
 	f := s.makeFilter(n)

@@ -131,7 +131,20 @@ func TestHavingLooksAtFewEntries(t *testing.T) {
 			if len(keys) != c.want || yielded > 3*maxFill*(c.want+2) {
 				t.Errorf("%s: %d entries have %s, looked at %d", when, len(keys), c.app, yielded)
 			}
+			wanted := [][]uint64{{traitOf("app", c.app)}}
+			if counted := tree.CountHaving("", wanted, n); counted != yielded {
+				t.Errorf("%s: counted %d entries that may have %s, looked at %d", when, counted, c.app, yielded)
+			}
+			if counted, most := tree.CountHaving("", wanted, 1), min(1, yielded); counted != most {
+				t.Errorf("%s: counted %d entries, at most 1", when, counted)
+			}
 		}
+	}
+	if counted := tree.CountHaving("03/", [][]uint64{{traitOf("app", "none")}}, n); counted != 1000 {
+		t.Errorf("without filters: counted %d entries in a thousand", counted)
+	}
+	if counted := tree.CountHaving("", [][]uint64{{traitOf("app", "none")}}, 500); counted != 500 {
+		t.Errorf("without filters: counted %d entries, at most 500", counted)
 	}
 	look("loaded")
 	for turn := 1; turn <= 2; turn++ {

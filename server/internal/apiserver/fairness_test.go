@@ -174,6 +174,33 @@ func TestWatchesHoldSeatsOnlyAtFirst(t *testing.T) {
 	})
 }
 
+// TestWidthOfWhatIsVisible: a list of what its user may see needs seats for that, once it is known.
+func TestWidthOfWhatIsVisible(t *testing.T) {
+	c := visibleCluster(t, "jane")
+	for i := range 300 {
+		c.put(testPod([]string{"a", "b", "b"}[i%3], fmt.Sprint("pod-", i), nil, ""))
+	}
+	testwait.Stable(t, "the pods are there", func() (any, bool) { seen := c.caches[c.pods].Current().Len(); return seen, seen == 300 })
+	c.bind("a", "watcher", "jane")
+	width := func(path string) int {
+		t.Helper()
+		r, err := http.NewRequest("GET", path, nil)
+		must(t, err)
+		target := targetOf(r, auth.User{Name: "jane"}.AsAuthenticated())
+		return c.server.width(r, &target.attributes)
+	}
+	if got := width(visiblePods); got != 3 {
+		t.Errorf("%d seats before it is known what the user may see, want 3", got)
+	}
+	names, _, _, _ := c.namesIn(visiblePods, asUser("jane"))
+	if got := width(visiblePods); len(names) != 100 || got != 1 {
+		t.Errorf("%d seats for a list of %d, want 1 for 100", got, len(names))
+	}
+	if got := width("/api/v1/pods"); got != 3 {
+		t.Errorf("%d seats without the parameter, want 3", got)
+	}
+}
+
 // TestWidth: requests need seats by the objects that they read and the bytes of these.
 func TestWidth(t *testing.T) {
 	c := newCluster(t, fairly(200))
@@ -194,7 +221,8 @@ func TestWidth(t *testing.T) {
 	check("GET", pods, 3)
 	check("GET", inA, 2)
 	check("GET", pods+"?limit=50", 1)
-	check("GET", pods+"?limit=50&labelSelector=x", 3) // which may have to read them all
+	check("GET", pods+"?limit=50&labelSelector=x", 3) // which may have to read them all: nobody has asked before
+	check("GET", pods+"?labelSelector=!x", 3)
 	check("GET", pods+"?limit=x", 3)
 	check("GET", pods+"?fieldSelector=metadata.name%3Dpod-1", 1)
 	check("GET", inA+"/pod-0", 1)
@@ -207,6 +235,15 @@ func TestWidth(t *testing.T) {
 	check("GET", "/api/v1/configmaps", 1)
 	check("GET", "/api/v1/nosuch", 1)
 	check("GET", "/metrics", 1)
+	c.get(pods + "?resourceVersion=0&labelSelector=x") // after which the index answers
+	check("GET", pods+"?limit=50&labelSelector=x", 1)
+	check("GET", pods+"?labelSelector=x", 1)
+	check("GET", pods+"?watch=1&labelSelector=x", 1)
+	check("GET", pods+"?labelSelector=x+in+("+strings.Repeat("y,", maxParsedSelector)+"y)", 3)
+	check("GET", pods+"?labelSelector=!x", 3)
+	check("GET", pods+"?labelSelector=(", 3)
+	check("GET", pods+"?fieldSelector=metadata.namespace%3Da", 2)
+	check("GET", pods+"?fieldSelector=spec.nodeName%3Dn1", 1)
 	big := testPod("big", "big", nil, "")
 	big.Annotations = map[string]string{"fill": strings.Repeat("x", 500<<10)}
 	for range 3 {

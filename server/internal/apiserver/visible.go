@@ -33,13 +33,10 @@ func (s *Server) authorizeVisible(w http.ResponseWriter, r *http.Request, q *req
 	if denied != nil && !apierrors.IsForbidden(denied) {
 		return nil, denied
 	}
-	verbs := []string{request.VerbList}
-	switch value := q.Query.Get(filteredlist.Parameter); {
-	case value != filteredlist.True && value != filteredlist.Watch:
+	value := q.Query.Get(filteredlist.Parameter)
+	if value != filteredlist.True && value != filteredlist.Watch {
 		return nil, status.BadRequest("%s=%q is not possible: it is %q, or %q for a list that a watch goes on from",
 			filteredlist.Parameter, value, filteredlist.True, filteredlist.Watch)
-	case value == filteredlist.Watch || q.Verb == request.VerbWatch:
-		verbs = append(verbs, request.VerbWatch)
 	}
 	opts, err := request.ListOptions(q.Query)
 	if err != nil {
@@ -49,7 +46,7 @@ func (s *Server) authorizeVisible(w http.ResponseWriter, r *http.Request, q *req
 	if err != nil {
 		return nil, err
 	}
-	view, err := s.config.Visible.View(r.Context(), q.User, q.Resource.Group, q.Resource.Plural, verbs, from)
+	view, err := s.config.Visible.View(r.Context(), q.User, q.Resource.Group, q.Resource.Plural, visibleVerbs(value, q.Verb), from)
 	if err != nil {
 		return nil, read.CacheError(err)
 	}
@@ -70,6 +67,14 @@ func (s *Server) authorizeVisible(w http.ResponseWriter, r *http.Request, q *req
 	auditDecision(request.RecordFrom(r.Context()), true, "limited to the namespaces that the user may see")
 	q.Visible = view
 	return view.Close, nil
+}
+
+// visibleVerbs are the verbs that a user must be allowed in a namespace to see it by a request.
+func visibleVerbs(parameter, verb string) []string {
+	if parameter == filteredlist.Watch || verb == request.VerbWatch {
+		return []string{request.VerbList, request.VerbWatch}
+	}
+	return []string{request.VerbList}
 }
 
 // allowedByOthers reports whether a request that was allowed is allowed by another authorizer

@@ -93,6 +93,18 @@ func (h *History) View(ctx context.Context, user auth.User, group, resource stri
 	return v, nil
 }
 
+// Known returns the latest set of namespaces of a view that another request has opened, nil if there is
+// none. It does not wait.
+func (h *History) Known(user auth.User, group, resource string, verbs []string) *watchcache.Namespaces {
+	h.mu.Lock()
+	v := h.shared[viewKey(&user, group, resource, verbs)]
+	h.mu.Unlock()
+	if v == nil {
+		return nil
+	}
+	return v.Now()
+}
+
 // AllowsEverywhere reports whether roles and bindings allow a user a verb on all objects of a
 // resource, by all that the caches show when it is called, which is what an Index decides by. It
 // fails as View and Wait do.

@@ -111,6 +111,43 @@ func (s Snapshot) Select(sel *Selection, from string) iter.Seq[*Object] {
 	}
 }
 
+// Candidates returns how many objects Select would look at, at most a number, without looking at
+// any. A namespace of a set counts as one at least.
+func (s Snapshot) Candidates(sel *Selection, most int) (count int) {
+	if sel == nil || sel.within == nil {
+		return s.candidatesIn(sel, most)
+	}
+	for namespace := range sel.within.From("") {
+		if sel.Namespace != "" && sel.Namespace != namespace {
+			continue
+		}
+		one := *sel
+		one.Namespace, one.within = namespace, nil
+		if count += max(s.candidatesIn(&one, most), 1); count >= most {
+			return most
+		}
+	}
+	return count
+}
+
+// candidatesIn is Candidates without a set of namespaces.
+func (s Snapshot) candidatesIn(sel *Selection, most int) int {
+	if sel == nil {
+		return min(s.Len(), most)
+	}
+	prefix := ""
+	if sel.Namespace != "" && s.namespaced {
+		prefix = sel.Namespace + "/"
+	}
+	if sel.Name != "" && (prefix != "" || !s.namespaced) {
+		return min(1, most)
+	}
+	if wanted := sel.wantedTraits(); len(wanted) > 0 {
+		return s.tree.CountHaving(prefix, wanted, most)
+	}
+	return min(s.tree.Count(prefix, ""), most)
+}
+
 // candidates yields objects among which all are that a selection wants.
 func (s Snapshot) candidates(sel *Selection, prefix, from string) iter.Seq[*Object] {
 	wanted := sel.wantedTraits()
