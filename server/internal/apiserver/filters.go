@@ -12,6 +12,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/levelwire/levelwire/server/internal/apiserver/authentication"
 	"github.com/levelwire/levelwire/server/internal/apiserver/authorization"
 	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 	"github.com/levelwire/levelwire/server/internal/apiserver/maintenance"
@@ -52,6 +53,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.config.UI.Identify(r)
 	}
 	user, err := s.authenticator.Authenticate(r)
+	if warning := authentication.Warning(r); warning != "" {
+		request.AddWarnings(rec, warning)
+	}
 	if s.config.Audit != nil {
 		if rejected := s.beginAudit(r, record, user, err, id, start); rejected != nil && err == nil {
 			err = rejected
@@ -69,6 +73,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}()
 	}
 	if err != nil {
+		listen.FromContext(r.Context()).Used() // it keeps no connection that a user has given up
 		if _, ok := w.(interface{ Authenticated() }); !ok {
 			rec.Header().Set("Connection", "close") // package h2 closes those on which no request was authenticated
 		}

@@ -90,6 +90,21 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
+// TestIgnoredToken: what is no bearer token counts as none, and a client that meant one is told.
+func TestIgnoredToken(t *testing.T) {
+	c := newCluster(t)
+	for header, warning := range map[string]string{
+		"Basic eDp5": "", "Bearer": "",
+		"Bearer  " + testToken: `299 - "the provided Authorization header contains extra space before the bearer token, and is ignored"`,
+	} {
+		for path, code := range map[string]int{"/livez": 200, "/api/v1/pods": 401} {
+			if got := c.get(path, "Authorization: "+header); got.code != code || got.header.Get("Warning") != warning {
+				t.Errorf("%s with %q: %d, warning %q", path, header, got.code, got.header.Get("Warning"))
+			}
+		}
+	}
+}
+
 type authorizerFunc func(auth.Attributes) (auth.Decision, string)
 
 func (f authorizerFunc) Authorize(_ context.Context, a auth.Attributes) (auth.Decision, string, error) {

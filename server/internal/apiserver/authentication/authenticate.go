@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"iter"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -82,24 +83,59 @@ func (a *Authenticator) authenticate(r *http.Request) (auth.User, result) {
 	if ofCertificate == succeeded {
 		return user, succeeded
 	}
-	if header := r.Header.Get("Authorization"); header != "" {
-		// The scheme's case does not matter (RFC 9110, section 11.1).
-		scheme, token, ok := strings.Cut(strings.TrimSpace(header), " ")
-		if !ok || !strings.EqualFold(scheme, "Bearer") {
-			return auth.User{}, unknown
+	wrong, sent := ofCertificate == refused, false
+	for token := range tokensOf(r) {
+		user, ofToken := a.userOfToken(r.Context(), token)
+		if ofToken == succeeded {
+			return user, succeeded
 		}
-		return a.userOfToken(r.Context(), strings.TrimSpace(token))
+		wrong = wrong || ofToken == refused
+		sent = true
 	}
-	if token, ok := webSocketToken(r); ok {
-		return a.userOfToken(r.Context(), token)
-	}
-	if ofCertificate == refused {
+	switch {
+	case wrong:
 		return auth.User{}, refused // wrong credentials are not the same as none
+	case sent:
+		return auth.User{}, unknown
 	}
 	if a.config.Anonymous(r.URL.Path) {
 		return auth.User{Name: auth.Anonymous, Groups: []string{auth.Unauthenticated}}, succeeded
 	}
 	return auth.User{}, unknown
+}
+
+// tokensOf yields the bearer tokens of a request.
+func tokensOf(r *http.Request) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if token, _ := bearerToken(r.Header.Get("Authorization")); token != "" && !yield(token) {
+			return
+		}
+		if token, ok := webSocketToken(r); ok {
+			yield(token)
+		}
+	}
+}
+
+// bearerToken returns the token of a header Authorization: "" if that is of another scheme, or has
+// no token, and so counts as if it were not there, as in Kubernetes. spaced says that it has none
+// because of a further space before it.
+func bearerToken(header string) (token string, spaced bool) {
+	// The scheme's case does not matter (RFC 9110, section 11.1).
+	scheme, rest, ok := strings.Cut(strings.TrimSpace(header), " ")
+	if !ok || !strings.EqualFold(scheme, "Bearer") {
+		return "", false
+	}
+	token, _, more := strings.Cut(rest, " ")
+	return token, token == "" && more
+}
+
+// Warning returns what the client should be told about a token that is ignored, in Kubernetes'
+// words; "" if there is none.
+func Warning(r *http.Request) string {
+	if _, spaced := bearerToken(r.Header.Get("Authorization")); spaced {
+		return "the provided Authorization header contains extra space before the bearer token, and is ignored"
+	}
+	return ""
 }
 
 // unauthorized is the whole answer to wrong credentials: any detail would help

@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/base64"
 	"log/slog"
 	"math/big"
 	"net/http"
@@ -105,6 +106,18 @@ func TestWrongCertificateIsNotAnonymous(t *testing.T) {
 		"a stranger's, a good token":  {stranger, http.Header{"Authorization": {"Bearer good"}}, "carol"},
 		"a stranger's, a wrong token": {stranger, http.Header{"Authorization": {"Bearer wrong"}}, ""},
 		"a user's, a wrong token":     {user, http.Header{"Authorization": {"Bearer wrong"}}, "bob"},
+		// What is no token is as if it were not there.
+		"another scheme":                  {nil, http.Header{"Authorization": {"Basic good"}}, auth.Anonymous},
+		"the scheme alone":                {nil, http.Header{"Authorization": {"Bearer"}}, auth.Anonymous},
+		"an empty token":                  {nil, http.Header{"Authorization": {"Bearer "}}, auth.Anonymous},
+		"a space before the token":        {nil, http.Header{"Authorization": {"Bearer  good"}}, auth.Anonymous},
+		"a stranger's, another scheme":    {stranger, http.Header{"Authorization": {"Basic good"}}, ""},
+		"words after the token":           {nil, http.Header{"Authorization": {" bearer good at all "}}, "carol"},
+		"a wrong token":                   {nil, http.Header{"Authorization": {"Bearer wrong"}}, ""},
+		"another scheme, WebSocket":       {nil, webSocketHeader("Basic x", "good"), "carol"},
+		"a wrong token, WebSocket":        {nil, webSocketHeader("Bearer wrong", "good"), "carol"},
+		"a wrong token, wrong WebSocket":  {nil, webSocketHeader("Bearer wrong", "wrong"), ""},
+		"another scheme, wrong WebSocket": {nil, webSocketHeader("Basic x", "wrong"), ""},
 	} {
 		connection := connectionOf()
 		if test.certificate != nil {
@@ -116,6 +129,14 @@ func TestWrongCertificateIsNotAnonymous(t *testing.T) {
 				t.Errorf("%s: got %q, %v; want %q", name, user.Name, err, test.want)
 			}
 		}
+	}
+}
+
+// webSocketHeader has a token among the subprotocols, too.
+func webSocketHeader(authorization, token string) http.Header {
+	return http.Header{
+		"Authorization": {authorization}, "Connection": {"Upgrade"}, "Upgrade": {"websocket"},
+		"Sec-Websocket-Protocol": {webSocketTokenPrefix + base64.RawURLEncoding.EncodeToString([]byte(token)) + ", channel.k8s.io"},
 	}
 }
 
