@@ -425,6 +425,30 @@ func TestUnavailable(t *testing.T) {
 	}
 }
 
+// TestNotAskedYet: before the first check of an aggregated server has ended, requests fail, but that is
+// no failure that the log has for operators.
+func TestNotAskedYet(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	t.Cleanup(func() { _ = silent.Close() })
+	log := newLogRecorder()
+	s := start(t, server.Config{DataDir: t.TempDir(), Storage: server.Memory, Logger: log.logger()})
+	a := &aggregation{running: s, t: t, api: s.client(t)}
+	a.config, a.http = a.as("ada", "system:masters")
+	a.createService("flunders", silent.Addr().String())
+	a.register("flunders", nil)
+	body := testwait.Stable(t, "the APIService is known", func() (string, bool) {
+		code, body := a.do(http.MethodGet, flundersPath+"/flunders", "")
+		return body, code == http.StatusServiceUnavailable
+	})
+	t.Logf("a request is answered with %s", body)
+	for _, line := range log.lines.Seen() {
+		if strings.Contains(line, "level=ERROR") && strings.Contains(line, "has not been asked yet") {
+			t.Errorf("logged %s", line)
+		}
+	}
+}
+
 func ignore(err error) error { return err }
 
 // TestCABundle: the serving certificate is verified for the name of the Service.

@@ -143,11 +143,15 @@ func newTransport(config *tls.Config, kind Kind) *http.Transport {
 	return t
 }
 
+// ErrNotAsked is matched by the error of Unavailable before the server has been asked for the first
+// time whether it answers: that passes in a moment, and is nothing for operators.
+var ErrNotAsked = errors.New("the server has not been asked yet")
+
 // Unavailable returns the error for clients while the server does not answer, or nil.
 // After a start of this server, what the condition says counts until the first check.
 func (s *Server) Unavailable() error {
-	condition := conditionOf(s.object.Load())
-	if last := s.last.Load(); last != nil {
+	condition, last := conditionOf(s.object.Load()), s.last.Load()
+	if last != nil {
 		condition = &last.condition
 	}
 	if condition != nil && condition.Status == apiregistrationv1.ConditionTrue {
@@ -157,7 +161,11 @@ func (s *Server) Unavailable() error {
 	if condition != nil && condition.Message != "" {
 		message = condition.Message
 	}
-	return apierrors.NewServiceUnavailable("the server of APIService " + s.name() + " is unavailable: " + message)
+	unavailable := apierrors.NewServiceUnavailable("the server of APIService " + s.name() + " is unavailable: " + message)
+	if last == nil {
+		return errors.Join(ErrNotAsked, unavailable)
+	}
+	return unavailable
 }
 
 // SetUser names the user of a request in the headers of an authenticating proxy.

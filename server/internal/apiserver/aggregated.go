@@ -74,6 +74,9 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, t *target) {
 	if err != nil {
 		encoding.WriteError(w, r, err)
 	}
+	if errors.Is(err, aggregation.ErrNotAsked) {
+		request.RecordFrom(r.Context()).Err = nil // it is not logged as a failure
+	}
 }
 
 // passOnShort passes on a request that ends by itself, with its whole body: a client that
