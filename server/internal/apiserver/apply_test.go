@@ -82,8 +82,34 @@ func TestApplyParameters(t *testing.T) {
 	}
 }
 
-// TestTheManagerIsWhoWrites: whom the request names, or the program that its
-// User-Agent begins with.
+// TestApplyIsMergedBeforeItIsJudged: what refuses the merge comes before what stands twice in the
+// patch, and is without a warning of that, as in Kubernetes. The same holds for a Scale.
+func TestApplyIsMergedBeforeItIsJudged(t *testing.T) {
+	c := newWritable(t)
+	c.send(201, "PATCH", configMaps+"/a?fieldManager=one", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":"1"}}`, applyYAML)
+	c.send(201, "POST", deployments, deploymentToPatch)
+	const twice = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":"2","k":"3"}}`
+	const scale = `{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"d"},"spec":{"replicas":3,"replicas":4}}`
+	for _, test := range []struct {
+		path, body string
+		code       int
+	}{
+		{configMaps + "/a?fieldManager=two&fieldValidation=Strict", twice, 409},
+		{configMaps + "/a?fieldManager=two&fieldValidation=Warn", twice, 409},
+		{configMaps + "/a?fieldManager=two&fieldValidation=Strict&force=true", twice, 400},
+		{deployments + "/none/scale?fieldManager=two&fieldValidation=Strict", scale, 404},
+		{deployments + "/d/scale?fieldManager=two&fieldValidation=Strict", scale, 409},
+		{deployments + "/d/scale?fieldManager=two&fieldValidation=Strict&force=true", scale, 400},
+	} {
+		if got := c.send(test.code, "PATCH", test.path, test.body, applyYAML).header.Get("Warning"); got != "" {
+			t.Errorf("%s: warning %q", test.path, got)
+		}
+	}
+	if got := c.send(200, "PATCH", deployments+"/d/scale?fieldManager=two&force=true", scale, applyYAML).header.Get("Warning"); !strings.Contains(got, "already set in map") {
+		t.Errorf("warning %q", got)
+	}
+}
+
 // TestYAMLIsJudgedByLine: a field that stands twice in YAML is a warning that says in which line, and what is
 // applied is YAML, even as JSON.
 func TestYAMLIsJudgedByLine(t *testing.T) {

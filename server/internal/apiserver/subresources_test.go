@@ -46,7 +46,49 @@ func TestWarningsOfRefusedCreates(t *testing.T) {
 			t.Errorf("%d: warnings %q", code, got)
 		}
 	}
+	// What is applied again, and changes nothing, is warned of, too.
+	const applied = `{"apiVersion":"v1","kind":"Node","metadata":{"name":"n"},"spec":{"externalID":"x"}}`
+	for range 2 {
+		if got := c.send(200, "PATCH", "/api/v1/nodes/n?fieldManager=m", applied, applyYAML).header.Values("Warning"); len(got) != 1 {
+			t.Errorf("applied: warnings %q", got)
+		}
+	}
+	// So is the update that lets a deleted object go.
+	c.send(200, "PATCH", "/api/v1/nodes/n", `{"metadata":{"finalizers":["a.b/c"]}}`, merge)
+	c.send(200, "DELETE", "/api/v1/nodes/n", "")
+	if got := c.send(200, "PATCH", "/api/v1/nodes/n", `{"metadata":{"finalizers":null}}`, merge).header.Values("Warning"); len(got) != 1 {
+		t.Errorf("let go: warnings %q", got)
+	}
+	c.send(404, "GET", "/api/v1/nodes/n", "")
 	if got := c.send(422, "POST", "/api/v1/nodes", strings.Replace(node, `"n"`, `"N"`, 1)).header.Values("Warning"); len(got) != 0 {
 		t.Errorf("of an invalid object: warnings %q", got)
 	}
+}
+
+// TestOptionsOfEvictions: the query and the body say the same of a dry run, or nothing; options that
+// no eviction has are refused. The pod stays.
+func TestOptionsOfEvictions(t *testing.T) {
+	c := newWritable(t)
+	c.send(201, "POST", pods, `{"metadata":{"name":"p"},"spec":{"containers":[{"name":"a","image":"i"}]}}`)
+	for _, test := range []struct {
+		query, options string
+		code           int
+		message        string
+	}{
+		{"", `{"dryRun":["All"]}`, 201, ""},
+		{"?dryRun=All", `{"dryRun":["All"]}`, 201, ""},
+		{"?dryRun=All", `{}`, 201, ""},
+		{"?dryRun=All", `null`, 201, ""},
+		{"?dryRun=All", `{"dryRun":["Other"]}`, 400, "Non-matching dry-run options in request and content: [All] and [Other]"},
+		{"?dryRun=All", `{"dryRun":["All","All"]}`, 400, "Non-matching dry-run options in request and content: [All] and [All All]"},
+		{"", `{"dryRun":["Other"]}`, 422, `DeleteOptions.meta.k8s.io "" is invalid: dryRun: Unsupported value: ["Other"]: supported values: "All"`},
+		{"", `{"ignoreStoreReadErrorWithClusterBreakingPotential":true}`, 422, `Eviction.policy "p" is invalid: ` +
+			"deleteOptions.ignoreStoreReadErrorWithClusterBreakingPotential: Invalid value: true: can not be set for pod eviction, try after removing the option"},
+	} {
+		body := `{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"p"},"deleteOptions":` + test.options + `}`
+		if s := c.send(test.code, "POST", pods+"/p/eviction"+test.query, body).status(t); s.Message != test.message {
+			t.Errorf("%s %s: %q, not %q", test.query, test.options, s.Message, test.message)
+		}
+	}
+	c.send(200, "GET", pods+"/p", "")
 }

@@ -37,10 +37,10 @@ func (w *pendingWrite) admit(ctx context.Context) error {
 	switch {
 	case w.action != replace:
 	case finished(w.object, w.current.object):
-		w.action = remove
+		w.sentWarnings, w.action = w.warnings(), remove
 	case w.endpoint.Ownership == OwnershipStated && equalIgnoringTimestamps(w.object, w.current.object):
 		w.request.finish(ctx, Refused)
-		w.action, w.object = keep, nil
+		w.sentWarnings, w.action, w.object = w.warnings(), keep, nil
 	}
 	if w.action == remove && w.operation != Remove {
 		w.request.finish(ctx, Refused)

@@ -24,7 +24,7 @@ func (r Registry) apply(ctx context.Context, endpoint Endpoint, namespace, name 
 		if err != nil {
 			return nil, ApplyError(err)
 		}
-		return obj, nil
+		return obj, opts.AfterMerge()
 	}, UpdateOptions{WriteOptions: opts.WriteOptions, MayCreate: true})
 }
 

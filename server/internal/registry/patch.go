@@ -16,6 +16,17 @@ type PatchOptions struct {
 	// Decode turns the patched JSON into an object of the endpoint, and refuses
 	// or reports unknown fields. Server-side apply does not call it.
 	Decode func(patched []byte) (resource.Object, error)
+	// Merged refuses, or reports, members that stand twice in a server-side apply, which can be
+	// merged nevertheless. It is called when that has succeeded; nil if nothing is to be said.
+	Merged func() error
+}
+
+// AfterMerge is Merged, which may be nil.
+func (o *PatchOptions) AfterMerge() error {
+	if o.Merged == nil {
+		return nil
+	}
+	return o.Merged()
 }
 
 // Patch applies a patch to the object. If another write comes first, the patch

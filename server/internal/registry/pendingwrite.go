@@ -56,6 +56,8 @@ type pendingWrite struct {
 
 	// prepare, admit: what the answer says of owner references that were merged.
 	ownersWarning string
+	// sentWarnings are about the object that was sent, if the write is none, or a removal.
+	sentWarnings []string
 
 	// admit: the write as the hooks see it, the last time that they were asked, and that validation
 	// takes the object.
@@ -171,7 +173,7 @@ func (w *pendingWrite) storeKey() string {
 // by the store, which compares revisions. Any other outcome (an error, nothing
 // to write, a dry run) counts only once the store has confirmed the state.
 func (w *pendingWrite) attempt(ctx context.Context) (*Result, error) {
-	w.action, w.object, w.stored, w.shown, w.ownersWarning = keep, nil, nil, nil, ""
+	w.action, w.object, w.stored, w.shown, w.ownersWarning, w.sentWarnings = keep, nil, nil, nil, "", nil
 	w.valid = false
 	refused := w.verb.decide(ctx, w)
 	if refused == nil && w.object != nil {

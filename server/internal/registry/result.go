@@ -49,7 +49,7 @@ func (w *pendingWrite) warn(ctx context.Context) {
 	if w.ownersWarning != "" {
 		reporter.Warn(ctx, w.ownersWarning)
 	}
-	for _, text := range w.warnings() {
+	for _, text := range append(w.sentWarnings, w.warnings()...) {
 		reporter.Warn(ctx, text)
 	}
 }

@@ -52,12 +52,6 @@ func (h *Handlers) newPatcher(w http.ResponseWriter, r *http.Request, q *request
 		return nil, nil, err
 	}
 	patch, err := patch.Parse(kind, x.body)
-	if err != nil {
-		return nil, nil, err
-	}
-	if patch.IsApply() {
-		err = x.judgeApplied(patch.StrictErrors())
-	}
 	return x, patch, err
 }
 
@@ -98,7 +92,18 @@ func force(q *request.Info) *bool {
 func (x *writer) patchOptions(p *patch.Patch) registry.PatchOptions {
 	warned := false
 	forced := force(x.q)
-	return registry.PatchOptions{WriteOptions: x.opts, Force: forced != nil && *forced, Decode: func(patched []byte) (resource.Object, error) {
+	said := func() bool {
+		before := warned && x.validation != validationStrict
+		warned = true
+		return before
+	}
+	merged := func() error {
+		if said() {
+			return nil
+		}
+		return x.judgeApplied(p.StrictErrors())
+	}
+	return registry.PatchOptions{WriteOptions: x.opts, Force: forced != nil && *forced, Merged: merged, Decode: func(patched []byte) (resource.Object, error) {
 		obj, gvk, strict, err := x.q.Resource.DecodeBodyInPlace(resource.MediaTypeJSON, patched)
 		if err != nil {
 			return nil, x.patchedError(p, err, gvk, patched)
@@ -106,10 +111,9 @@ func (x *writer) patchOptions(p *patch.Patch) registry.PatchOptions {
 		if losesVersion(p, patched) {
 			return nil, status.BadRequest("the name of the object (%s based on URL) was undeterminable: name must be provided", x.q.Name)
 		}
-		if warned && x.validation != validationStrict {
+		if said() {
 			return obj, nil
 		}
-		warned = true
 		return obj, x.judgePatched(p, patched, strict)
 	}}
 }

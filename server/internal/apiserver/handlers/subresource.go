@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"net/http"
+	"slices"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -113,16 +114,30 @@ func (h *Handlers) evict(w http.ResponseWriter, r *http.Request, q *request.Info
 	if q.Name != eviction.Name {
 		return status.BadRequest("name in URL does not match name in Eviction object")
 	}
-	if x.opts.DryRun {
-		if eviction.DeleteOptions == nil {
-			eviction.DeleteOptions = &metav1.DeleteOptions{}
-		}
-		eviction.DeleteOptions.DryRun = []string{metav1.DryRunAll}
+	if err := agreeOnDryRun(eviction, q.Query["dryRun"]); err != nil {
+		return err
 	}
 	if _, err := pod.Evict(r.Context(), x.registry, q.Namespace, q.Name, eviction, x.opts); err != nil {
 		return err
 	}
 	return encoding.WriteObject(w, r, http.StatusCreated, success())
+}
+
+// agreeOnDryRun has the options of an eviction say what its query says of a dry run. It refuses two
+// that differ.
+func agreeOnDryRun(eviction *policyv1.Eviction, query []string) error {
+	if len(query) == 0 {
+		return nil
+	}
+	if eviction.DeleteOptions == nil {
+		eviction.DeleteOptions = &metav1.DeleteOptions{}
+	}
+	options := eviction.DeleteOptions
+	if len(options.DryRun) > 0 && !slices.Equal(options.DryRun, query) {
+		return status.BadRequest("Non-matching dry-run options in request and content: %v and %v", query, options.DryRun)
+	}
+	options.DryRun = slices.Clone(query)
+	return nil
 }
 
 // decodeEviction reads an Eviction of either version that kube-apiserver takes: policy/v1beta1 is

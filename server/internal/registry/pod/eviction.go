@@ -12,6 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/resource"
@@ -39,6 +42,9 @@ func Evict(ctx context.Context, pods registry.Registry, namespace, name string, 
 	if eviction.Namespace != "" && eviction.Namespace != namespace {
 		return nil, status.BadRequest("the namespace of the provided object does not match the namespace sent on the request")
 	}
+	if err := checkOptions(name, eviction.DeleteOptions); err != nil {
+		return nil, err
+	}
 	write.DryRun = write.DryRun || eviction.DeleteOptions != nil && len(eviction.DeleteOptions.DryRun) > 0
 	admitted, err := pods.AdmitUnstored(ctx, registry.Unstored{
 		Subresource: "eviction", Kind: policyv1.SchemeGroupVersion.WithKind("Eviction"), Namespace: namespace, Name: name, Object: eviction, Options: write,
@@ -61,6 +67,16 @@ func Evict(ctx context.Context, pods registry.Registry, namespace, name string, 
 		}
 	}
 	return nil, apierrors.NewServerTimeout(pods.Resource().GroupResource(), "evict", 1)
+}
+
+// checkOptions refuses the one option of a delete that an eviction does not have.
+func checkOptions(name string, opts *metav1.DeleteOptions) error {
+	if opts == nil || !ptr.Deref(opts.IgnoreStoreReadErrorWithClusterBreakingPotential, false) {
+		return nil
+	}
+	at := field.NewPath("deleteOptions", "ignoreStoreReadErrorWithClusterBreakingPotential")
+	return apierrors.NewInvalid(schema.GroupKind{Group: policyv1.GroupName, Kind: "Eviction"}, name,
+		field.ErrorList{field.Invalid(at, true, "can not be set for pod eviction, try after removing the option")})
 }
 
 // evictOnce decides on the pod's current state. moved: the state has changed

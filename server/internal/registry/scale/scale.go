@@ -98,7 +98,7 @@ func apply(ctx context.Context, r registry.Registry, namespace, name string, p *
 		if err != nil {
 			return nil, registry.ApplyError(err)
 		}
-		return merged.(*autoscalingv1.Scale), nil
+		return merged.(*autoscalingv1.Scale), opts.AfterMerge()
 	})
 }
 
