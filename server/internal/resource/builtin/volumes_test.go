@@ -50,6 +50,19 @@ func TestValidateVolumes(t *testing.T) {
 		{"pod", append(pod("persistentVolumeClaim: {claimName: a}"), "spec.containers.0.volumeDevices=[{name: v, devicePath: /a}]"), nil},
 		{"pod", append(pod("emptyDir: {}"), "spec.containers.0.volumeMounts=[{name: v, mountPath: /a, recursiveReadOnly: Enabled}]"),
 			[]string{"Forbidden spec.containers[0].volumeMounts.recursiveReadOnly"}},
+		{"pod", append(pod("emptyDir: {}"), "spec.containers.0.volumeMounts=[{name: v, mountPath: /a, bindMountOptions: [noexec, nodev, nosuid]}]"), nil},
+		{"pod", append(pod("emptyDir: {}"), "spec.containers.0.volumeMounts=[{name: v, mountPath: /a, bindMountOptions: [noexec, exec, noexec]}]"),
+			[]string{"NotSupported spec.containers[0].volumeMounts[0].bindMountOptions[1]", "Duplicate spec.containers[0].volumeMounts[0].bindMountOptions[2]"}},
+		{"pod", append(pod("image: {reference: a}"), "spec.containers.0.volumeMounts=[{name: v, mountPath: /a, bindMountOptions: [nodev]}]"),
+			[]string{"Invalid spec.containers[0].volumeMounts[0].bindMountOptions"}},
+
+		{"pod", pod("downwardAPI: {items: [{path: a, fieldRef: {apiVersion: v2, fieldPath: metadata.name}}]}"), []string{"Invalid " + in + "downwardAPI.fieldRef.fieldPath"}},
+		{"pod", pod("downwardAPI: {items: [{path: a, resourceFieldRef: {containerName: web, resource: limits.cpu, divisor: 1k}}]}"), []string{"Invalid " + in + "downwardAPI.resourceFieldRef.divisor"}},
+		{"pod", pod("downwardAPI: {items: [{path: a, resourceFieldRef: {containerName: web, resource: limits.cpu, divisor: 1m}}]}"), nil},
+		{"pod", pod("downwardAPI: {items: [{path: a, resourceFieldRef: {containerName: web, resource: requests.hugepages-2Mi, divisor: 3}}]}"), []string{"Invalid " + in + "downwardAPI.resourceFieldRef.divisor"}},
+		{"pod", pod("projected: {sources: [{serviceAccountToken: {path: a}}]}"), nil},
+		{"pod", append(pod("projected: {sources: [{serviceAccountToken: {path: a}}]}"), "spec.volumes.3={name: e, emptyDir: {}}", "spec.serviceAccountName-"),
+			[]string{"Forbidden " + in + "projected.sources[0].serviceAccountToken"}},
 
 		{"volume", volume("flexVolume={driver: a}"), nil},
 		{"volume", []string{"spec.flexVolume={driver: a}"}, nil}, // beside another one

@@ -1,6 +1,8 @@
 package podspec
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -97,6 +99,9 @@ func validateFieldRef(path *field.Path, ref *corev1.ObjectFieldSelector, shown s
 	if ref.FieldPath == "" {
 		return field.ErrorList{field.Required(at, "")}
 	}
+	if version := ref.APIVersion; version != "" && version != "v1" {
+		return field.ErrorList{field.Invalid(at, ref.FieldPath, "error converting fieldPath: unsupported pod version: "+version)}
+	}
 	base, key, subscripted := subscript(ref.FieldPath)
 	switch {
 	case subscripted && base == "metadata.labels":
@@ -137,5 +142,32 @@ func validateResourceRef(path *field.Path, ref *corev1.ResourceFieldSelector, in
 	case !shownResources.Has(amount) && !strings.HasPrefix(amount, "limits.hugepages-") && !strings.HasPrefix(amount, "requests.hugepages-"):
 		errs = append(errs, field.NotSupported(at, amount, sets.List(shownResources)))
 	}
-	return errs
+	return append(errs, validateDivisor(path.Child("divisor"), ref)...)
+}
+
+// amountDivisors are the units in which bytes are shown.
+var amountDivisors = []string{"1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"}
+
+// validateDivisor checks the unit in which an amount is shown. The value in the error is kube-apiserver's.
+func validateDivisor(path *field.Path, ref *corev1.ResourceFieldSelector) field.ErrorList {
+	_, amount, _ := strings.Cut(ref.Resource, ".")
+	allowed, words := amountDivisors, amount
+	switch {
+	case amount == "cpu":
+		allowed = []string{"1m", "1"}
+	case strings.HasPrefix(amount, "hugepages-"):
+		words = "hugepages"
+	case amount == "ephemeral-storage":
+		words = "local ephemeral storage"
+	case amount != "memory":
+		return nil
+	}
+	if ref.Divisor.IsZero() || slices.Contains(allowed, ref.Divisor.String()) {
+		return nil
+	}
+	list := strings.Join(allowed, ", ")
+	if amount == "cpu" {
+		list = "1m and 1"
+	}
+	return field.ErrorList{field.Invalid(path, ref.Resource, fmt.Sprintf("only divisor's values %s are supported with the %s resource", list, words))}
 }

@@ -48,6 +48,9 @@ func validateMounts(path *field.Path, c *corev1.Container, volumes volumeNames) 
 		if m.RecursiveReadOnly != nil {
 			errs = append(errs, recursiveReadOnly(list.Child("recursiveReadOnly"), m)...)
 		}
+		if len(m.BindMountOptions) > 0 {
+			errs = append(errs, bindMountOptions(at.Child("bindMountOptions"), m.BindMountOptions, volumes[m.Name])...)
+		}
 	}
 	if len(c.VolumeDevices) == 0 {
 		return errs
@@ -81,10 +84,10 @@ func validateDevices(path *field.Path, c *corev1.Container, volumes volumeNames)
 		if names.Has(d.Name) {
 			errs = append(errs, field.Invalid(at.Child("name"), d.Name, "must be unique"))
 		}
-		switch block, known := volumes[d.Name]; {
+		switch use, known := volumes[d.Name]; {
 		case !known:
 			errs = append(errs, field.NotFound(at.Child("name"), d.Name))
-		case !block:
+		case !use.block:
 			errs = append(errs, field.Invalid(at.Child("name"), d.Name, "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"))
 		}
 		errs = append(errs, validate.Required(at.Child("devicePath"), d.DevicePath)...)
@@ -131,6 +134,24 @@ func recursiveReadOnly(path *field.Path, m *corev1.VolumeMount) field.ErrorList 
 	}
 	if define.ValueOr(m.MountPropagation, corev1.MountPropagationNone) != corev1.MountPropagationNone {
 		errs = append(errs, field.Forbidden(path, "may only be specified when mountPropagation is None or not specified"))
+	}
+	return errs
+}
+
+// bindMountOptions: each at most once, and none of a volume that is an image.
+func bindMountOptions(path *field.Path, options []string, use volumeUse) field.ErrorList {
+	var errs field.ErrorList
+	seen := sets.New[string]()
+	for i, option := range options {
+		at := path.Index(i)
+		errs = append(errs, validate.Supported(at, option, string(corev1.BindMountOptionNoDev), string(corev1.BindMountOptionNoExec), string(corev1.BindMountOptionNoSUID))...)
+		if seen.Has(option) {
+			errs = append(errs, field.Duplicate(at, option))
+		}
+		seen.Insert(option)
+	}
+	if use.image {
+		errs = append(errs, field.Invalid(path, options, "bindMountOptions may not be used with image volumes"))
 	}
 	return errs
 }

@@ -49,9 +49,29 @@ func Validate(path *field.Path, spec *corev1.PodSpec) field.ErrorList {
 // ValidatePod checks a pod's spec.
 func ValidatePod(path *field.Path, spec *corev1.PodSpec) field.ErrorList {
 	errs := Validate(path, spec)
+	if spec.ServiceAccountName == "" {
+		errs = append(errs, forbidTokens(path.Child("volumes"), spec.Volumes)...)
+	}
 	errs = append(errs, validate.NotNegative(path.Child("terminationGracePeriodSeconds"), spec.TerminationGracePeriodSeconds)...)
 	errs = append(errs, validateImages(path.Child("containers"), spec.Containers)...)
 	return append(errs, validateImages(path.Child("initContainers"), spec.InitContainers)...)
+}
+
+// forbidTokens: only a pod with an account has a token of it. A template gets its account later.
+func forbidTokens(path *field.Path, volumes []corev1.Volume) field.ErrorList {
+	var errs field.ErrorList
+	for i := range volumes {
+		if volumes[i].Projected == nil {
+			continue
+		}
+		sources := path.Index(i).Child("projected", "sources")
+		for j := range volumes[i].Projected.Sources {
+			if volumes[i].Projected.Sources[j].ServiceAccountToken != nil {
+				errs = append(errs, field.Forbidden(sources.Index(j).Child("serviceAccountToken"), "must not be specified when serviceAccountName is not set"))
+			}
+		}
+	}
+	return errs
 }
 
 // validateImages: a template may have an image that says that another one has to be filled in,

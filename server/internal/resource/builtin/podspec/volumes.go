@@ -10,9 +10,13 @@ import (
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
 )
 
-// volumeNames are the names of a pod's valid volumes, and whether containers may have each as a
-// block device.
-type volumeNames map[string]bool
+// volumeNames are the names of a pod's valid volumes, with what containers may do with each.
+type volumeNames map[string]volumeUse
+
+type volumeUse struct {
+	block bool // as a block device
+	image bool // its files are an image's
+}
 
 // validateVolumes checks a pod's volumes and returns the names of those that are valid.
 func validateVolumes(path *field.Path, volumes []corev1.Volume) (field.ErrorList, volumeNames) {
@@ -26,7 +30,7 @@ func validateVolumes(path *field.Path, volumes []corev1.Volume) (field.ErrorList
 			wrong = append(wrong, field.Duplicate(at.Child("name"), v.Name))
 		}
 		if len(wrong) == 0 {
-			names[v.Name] = v.PersistentVolumeClaim != nil || v.Ephemeral != nil
+			names[v.Name] = volumeUse{block: v.PersistentVolumeClaim != nil || v.Ephemeral != nil, image: v.Image != nil}
 		}
 		errs = append(errs, wrong...)
 	}
