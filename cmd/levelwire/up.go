@@ -37,6 +37,7 @@ HTTPS like any other client. Objects survive a restart, unless --storage=memory.
   levelwire up --secure-port=0 --data-dir /tmp/cluster`,
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			began := time.Now()
 			if err := parts.complete(cmd); err != nil {
 				return cli.Usage(err)
 			}
@@ -51,7 +52,7 @@ HTTPS like any other client. Objects survive a restart, unless --storage=memory.
 			if err != nil {
 				return err
 			}
-			return up(cmd, s, parts, config.Logger)
+			return up(cmd, s, parts, config.Logger, began)
 		},
 	}
 	flags.register(cmd)
@@ -71,8 +72,8 @@ type component struct {
 
 // up runs the server and the components until the command's context ends or
 // one of them fails. The components end first, so that the server does not
-// drain against them.
-func up(cmd *cobra.Command, s *server.Server, parts upParts, log *slog.Logger) error {
+// drain against them. When it is ready, it says how long that took since the command began.
+func up(cmd *cobra.Command, s *server.Server, parts upParts, log *slog.Logger, began time.Time) error {
 	serverCtx, stopServer := context.WithCancel(context.WithoutCancel(cmd.Context()))
 	defer stopServer()
 	ctx, stop := context.WithCancel(cmd.Context())
@@ -84,9 +85,9 @@ func up(cmd *cobra.Command, s *server.Server, parts upParts, log *slog.Logger) e
 	}()
 	components, err := newComponents(s, parts, log)
 	if err == nil {
-		err = runComponents(ctx, s, components, func(took time.Duration) {
+		err = runComponents(ctx, s, components, func() {
 			announce(cmd.OutOrStdout(), s,
-				fmt.Sprintf("Levelwire is ready at %s after %s, with %s.", s.URL(), took.Round(time.Millisecond), parts),
+				fmt.Sprintf("Levelwire is ready at %s after %s, with %s.", s.URL(), time.Since(began).Round(time.Millisecond), parts),
 				append(append([]string{"  kubectl get nodes", ""}, signIn(s)...), "Ctrl-C stops it.")...)
 		})
 	}
@@ -104,8 +105,7 @@ func signIn(s *server.Server) []string {
 }
 
 // runComponents waits for the server and runs the components until ctx ends.
-func runComponents(ctx context.Context, s *server.Server, components []component, ready func(took time.Duration)) error {
-	begin := time.Now()
+func runComponents(ctx context.Context, s *server.Server, components []component, ready func()) error {
 	select {
 	case <-s.Ready():
 	case <-ctx.Done():
@@ -115,7 +115,7 @@ func runComponents(ctx context.Context, s *server.Server, components []component
 	for _, c := range components {
 		group.Go(func() error { return c.keepRunning(groupCtx) })
 	}
-	ready(time.Since(begin))
+	ready()
 	group.Go(func() error { runtimelimits.Trim(groupCtx); return nil })
 	return group.Wait()
 }

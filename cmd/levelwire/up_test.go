@@ -3,17 +3,20 @@ package main
 import (
 	"bytes"
 	"context"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/levelwire/levelwire/client"
+	"github.com/levelwire/levelwire/server"
 )
 
 func typesName(obj metav1.Object) types.NamespacedName {
@@ -123,6 +126,33 @@ func TestUp(t *testing.T) {
 	}
 	c.CloseIdleConnections()
 	up.stop()
+}
+
+// TestReadyTimeIsOfTheWholeStart: the time that it says it took is that since the command began,
+// with keys, certificates and the components' clients.
+func TestReadyTimeIsOfTheWholeStart(t *testing.T) {
+	t.Parallel()
+	s, err := server.Listen(server.Config{DataDir: t.TempDir(), Storage: server.Memory, SecurePort: server.AnyPort, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), testTimeout)
+	defer stop()
+	var cmd cobra.Command
+	running, end := context.WithCancel(ctx)
+	cmd.SetContext(running)
+	stdout := newScreen()
+	cmd.SetOut(stdout)
+	parts := upPartsOf(t, "--nodes=1")
+	ended := make(chan error, 1)
+	go func() { ended <- up(&cmd, s, *parts, slog.New(slog.DiscardHandler), time.Now().Add(-time.Hour)) }()
+	if shown := stdout.await(ctx, t, "stops it."); !strings.Contains(shown, " after 1h") {
+		t.Errorf("an hour after the command began:\n%s", shown)
+	}
+	end()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
 }
 
 // awaitReadyNodes watches until so many nodes are ready.
