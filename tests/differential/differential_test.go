@@ -152,7 +152,7 @@ func startOurs(t *testing.T) *side {
 	})
 	config := s.Config()
 	ours := &side{
-		name: "levelwire", url: config.Host, token: adminToken,
+		name: "levelwire", url: config.Host, token: adminToken, checksPolicies: true,
 		client: &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}},
 	}
 	if err := ours.prepare(context.Background()); err != nil {

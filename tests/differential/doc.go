@@ -2,7 +2,7 @@
 // kube-apiserver, the judge, and Levelwire.
 //
 // What is asked is generated from the judge's own discovery and OpenAPI documents: of
-// valid objects of each kind (folder objects), one field at a time is set to values that
+// valid objects of each kind (folders objects and more), one field at a time is set to values that
 // are odd for its type. A request has a name, by which it can be asked again alone:
 //
 //	create apps/v1 Deployment small spec.replicas=-1

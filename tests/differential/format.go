@@ -13,6 +13,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
@@ -102,22 +103,20 @@ func protobufToJSON(text []byte) ([]byte, error) {
 	return json.Marshal(object)
 }
 
-// encodedAs returns a body in a format; one that a client could not send so is left as it is.
-func encodedAs(format string, body func(*player) any) func(*player) any {
-	return func(p *player) any {
-		text := []byte(literal(body(p)))
-		encoded, err := text, error(nil)
-		switch format {
-		case asYAML:
-			encoded, err = yaml.JSONToYAML(text)
-		case asProtobuf:
-			encoded, err = jsonToProtobuf(text)
-		}
-		if err != nil {
-			return rawBody(text)
-		}
-		return rawBody(encoded)
+// encode returns a body in the format of its type; in JSON, which bodyOf makes of it, if it is none of
+// those that are tried.
+func encode(contentType string, body any) (any, error) {
+	encoding := map[string]func([]byte) ([]byte, error){asYAML: yaml.JSONToYAML, asProtobuf: jsonToProtobuf}[contentType]
+	if encoding == nil {
+		return body, nil
 	}
+	encoded, err := encoding([]byte(literal(body)))
+	return rawBody(encoded), err
+}
+
+// hasProtobuf reports whether objects of a kind can be sent in protobuf.
+func hasProtobuf(k *kind) bool {
+	return typed.Recognizes(runtimeschema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind})
 }
 
 func jsonToProtobuf(text []byte) ([]byte, error) {

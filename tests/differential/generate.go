@@ -45,8 +45,12 @@ var readKinds = []string{"v1 ConfigMap", "v1 Node", "v1 Pod", "apps/v1 Deploymen
 
 // A FlowSchema is left out of sequences: kube-apiserver writes into it now or in a minute.
 
-// applies reports whether an object can be asked about with a verb.
+// applies reports whether an object can be asked about with a verb. Nothing in the objects of more is
+// read or deleted otherwise.
 func applies(verb string, o *object) bool {
+	if o.base == more && (isSequence(verb) || verb == deleteOne || verb == deleteCollection) {
+		return false
+	}
 	if isSequence(verb) {
 		return playable(o.kind) && o.base != withStatus && o.kind.Kind != "FlowSchema" && (verb != reads && verb != pages || o.base == small && slices.Contains(readKinds, o.kind.String())) && (verb != pages || o.kind.Kind == "ConfigMap")
 	}

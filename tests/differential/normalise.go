@@ -17,6 +17,10 @@ func normalise(a *answer, k *kind, sent map[string]any) *answer {
 	result := &answer{At: a.At, Code: a.Code, Text: n.words(a.Text), Headers: a.Headers, Step: a.Step}
 	if a.Body != nil {
 		result.Body, _ = n.value(a.Body, nil).(map[string]any)
+		if raw, ok := a.Body["events"].([]any); ok {
+			events, _ := result.Body["events"].([]any)
+			result.Body["events"] = n.withoutRepeated(events, raw)
+		}
 	}
 	for _, warning := range a.Warnings {
 		result.Warnings = append(result.Warnings, n.words(warning))
@@ -113,6 +117,8 @@ var words = []struct {
 }{
 	// Of a Job that is refused: the answer has no object to know the uid from.
 	{`controller-uid":"<the uid>"`, regexp.MustCompile(`controller-uid":"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"`)},
+	// Of a table without the object, which has the uid.
+	{"batch.kubernetes.io/controller-uid=<the uid>", regexp.MustCompile(`batch\.kubernetes\.io/controller-uid=[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)},
 	{"kube-api-access-*", regexp.MustCompile(`kube-api-access-[a-z0-9]{5}\b`)},
 	// Where kube-apiserver's source makes the table of its kinds.
 	{"", regexp.MustCompile(` in scheme "[^"]*"`)},

@@ -10,14 +10,17 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-//go:embed objects
+//go:embed objects more
 var objectFiles embed.FS
 
-// smallObjects reads the valid objects that stand in the folder objects, of the kinds that
+// objectFolders have valid objects, and each makes those of a base.
+var objectFolders = map[string]string{small: "objects", more: "more"}
+
+// givenObjects reads the valid objects of a base that stand in its folder, of the kinds that
 // the judge serves.
-func smallObjects(c *catalog) ([]*object, error) {
+func givenObjects(c *catalog, base string) ([]*object, error) {
 	var list []*object
-	err := fs.WalkDir(objectFiles, "objects", func(name string, entry fs.DirEntry, err error) error {
+	err := fs.WalkDir(objectFiles, objectFolders[base], func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
@@ -26,7 +29,7 @@ func smallObjects(c *catalog) ([]*object, error) {
 			return err
 		}
 		for _, manifest := range bytes.Split(text, []byte("\n---\n")) {
-			o, err := parseObject(c, manifest)
+			o, err := parseObject(c, base, manifest)
 			if err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
@@ -38,7 +41,7 @@ func smallObjects(c *catalog) ([]*object, error) {
 	return list, err
 }
 
-func parseObject(c *catalog, manifest []byte) (*object, error) {
+func parseObject(c *catalog, base string, manifest []byte) (*object, error) {
 	text, err := yaml.YAMLToJSON(manifest)
 	if err != nil {
 		return nil, err
@@ -53,7 +56,7 @@ func parseObject(c *catalog, manifest []byte) (*object, error) {
 	if k == nil || k.schema == nil {
 		return nil, fmt.Errorf("the judge does not serve the kind %s %s", apiVersion, name)
 	}
-	return &object{k, small, value}, nil
+	return &object{k, base, value}, nil
 }
 
 func parseJSON(text []byte) (map[string]any, error) {

@@ -37,8 +37,8 @@ func TestPageOfDifferences(t *testing.T) {
 
 const introduction = `# What is answered differently from kube-apiserver
 
-Every answer to a create, an update, a patch or a write of a status is compared with that of kube-apiserver 1.37.2: code, reason,
-causes, message, object and warnings ([tests/differential](../../tests/differential/doc.go)). The %d differences below stand on purpose. What
+Every answer to a create, an update, a patch, a delete or a write of a subresource, and what reads and watches show of it, is compared with that of
+kube-apiserver 1.37.2: code, reason, causes, message, object, warnings and headers ([tests/differential](../../tests/differential/doc.go)). The %d differences below stand on purpose. What
 is different and does not stand here is a fault: please report it.
 
 Most are fields whose feature gate is closed by default in Kubernetes. There are no feature gates here: such a field is kept, and checked if there are

@@ -20,6 +20,7 @@ type recording struct {
 	Catalog *catalog                  `json:"catalog"`
 	Small   map[string]map[string]any `json:"small"` // by kind: what the answers are about
 	Full    map[string]map[string]any `json:"full"`
+	More    map[string]map[string]any `json:"more"`
 	Status  map[string]map[string]any `json:"status"`
 	Answers map[string]*answer        `json:"answers"` // by the request's name
 
@@ -27,7 +28,8 @@ type recording struct {
 }
 
 func newRecording() *recording {
-	return &recording{Small: map[string]map[string]any{}, Full: map[string]map[string]any{}, Status: map[string]map[string]any{}, Answers: map[string]*answer{}}
+	objects := func() map[string]map[string]any { return map[string]map[string]any{} }
+	return &recording{Small: objects(), Full: objects(), More: objects(), Status: objects(), Answers: map[string]*answer{}}
 }
 
 // openRecording reads a file; one that is not there is an empty recording.
@@ -79,7 +81,7 @@ func (r *recording) save(name string) (err error) {
 // of returns what a recording needs to have of requests, with their answers normalised.
 func (r *recording) of(requests []*request) (*recording, error) {
 	part := newRecording()
-	part.Catalog, part.Small, part.Full, part.Status = r.Catalog, r.Small, r.Full, r.Status
+	part.Catalog, part.Small, part.Full, part.More, part.Status = r.Catalog, r.Small, r.Full, r.More, r.Status
 	for _, q := range requests {
 		sent, err := q.body(r.base(q))
 		if err != nil {
@@ -98,7 +100,7 @@ func (r *recording) of(requests []*request) (*recording, error) {
 
 // base returns the object that a request edits.
 func (r *recording) base(q *request) map[string]any {
-	bases := map[string]map[string]map[string]any{small: r.Small, full: r.Full, withStatus: r.Status}
+	bases := map[string]map[string]map[string]any{small: r.Small, full: r.Full, more: r.More, withStatus: r.Status}
 	return bases[q.base][q.kind.String()]
 }
 

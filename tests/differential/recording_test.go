@@ -14,6 +14,9 @@ func TestRecordingForgets(t *testing.T) {
 	r.use(o)
 	const name = "create example.com/v1 Widget small spec.size=-1"
 	r.keep(name, &answer{Code: 422, Body: decode(t, `{"a":1}`)})
+	const ofMore = "create example.com/v1 Widget more spec.size=-1"
+	r.use(&object{k, more, o.value})
+	r.keep(ofMore, &answer{Code: 422})
 	r.Full[k.String()] = o.value
 	file := filepath.Join(t.TempDir(), "below", "recording.json.gz")
 	if err := r.save(file); err != nil {
@@ -38,5 +41,12 @@ func TestRecordingForgets(t *testing.T) {
 	read.use(&object{o.kind, small, changed})
 	if got := read.answer(name); got != nil || len(read.Full) > 0 {
 		t.Errorf("the answer about another object stays: %v, %v", got, read.Full)
+	}
+	if read.answer(ofMore) == nil {
+		t.Error("the answer about the object that did not change is lost")
+	}
+	read.use(&object{o.kind, more, changed})
+	if read.answer(ofMore) != nil {
+		t.Error("the answer about another object of more stays")
 	}
 }

@@ -10,7 +10,7 @@ import (
 type request struct {
 	verb  string
 	kind  *kind
-	base  string // which object of the kind: small, full or withStatus
+	base  string // which object of the kind: small, full, withStatus or more
 	edits []edit
 }
 

@@ -54,27 +54,24 @@ func (c *comparisonRun) load(ctx context.Context, kinds, verbs []string) error {
 			return err
 		}
 	}
-	smalls, err := smallObjects(r.Catalog)
-	if err != nil {
-		return err
-	}
 	c.objects = map[string]*object{}
-	for _, o := range smalls {
-		if len(kinds) > 0 && !matchesKind(kinds, o.kind.String()) {
-			continue
-		}
-		r.use(o)
-		c.objects[key(o.kind, small)] = o
-		grown, err := c.full(ctx, o)
+	for _, base := range []string{small, more} {
+		list, err := givenObjects(r.Catalog, base)
 		if err != nil {
 			return err
 		}
-		c.objects[key(o.kind, full)] = grown
-		if !o.kind.hasStatus || !slices.Contains(verbs, updateStatus) {
-			continue
-		}
-		if c.objects[key(o.kind, withStatus)], err = c.status(ctx, o); err != nil {
-			return err
+		for _, o := range list {
+			if len(kinds) > 0 && !matchesKind(kinds, o.kind.String()) {
+				continue
+			}
+			r.use(o)
+			c.objects[key(o.kind, base)] = o
+			if base != small {
+				continue
+			}
+			if err := c.loadGrown(ctx, o, verbs); err != nil {
+				return err
+			}
 		}
 	}
 	if len(kinds) == 0 {
@@ -90,17 +87,34 @@ func (c *comparisonRun) load(ctx context.Context, kinds, verbs []string) error {
 	return nil
 }
 
-// use forgets the answers about an object that is another one now.
+// loadGrown adds what the judge has let grow of a small object.
+func (c *comparisonRun) loadGrown(ctx context.Context, o *object, verbs []string) (err error) {
+	if c.objects[key(o.kind, full)], err = c.full(ctx, o); err != nil {
+		return err
+	}
+	if o.kind.hasStatus && slices.Contains(verbs, updateStatus) {
+		c.objects[key(o.kind, withStatus)], err = c.status(ctx, o)
+	}
+	return err
+}
+
+// use forgets the answers about an object that is another one now, and about those that grew of it.
 func (r *recording) use(o *object) {
-	name := o.kind.String()
-	if literal(r.Small[name]) == literal(o.value) {
+	name, given := o.kind.String(), r.Small
+	if o.base == more {
+		given = r.More
+	}
+	if literal(given[name]) == literal(o.value) {
 		return
 	}
-	r.Small[name] = o.value
-	delete(r.Full, name)
-	delete(r.Status, name)
+	given[name] = o.value
+	if o.base == small {
+		delete(r.Full, name)
+		delete(r.Status, name)
+	}
 	for request := range r.Answers {
-		if parsed, err := parseRequest(r.Catalog, request); err != nil || parsed.kind == o.kind {
+		parsed, err := parseRequest(r.Catalog, request)
+		if err != nil || parsed.kind == o.kind && (parsed.base == more) == (o.base == more) {
 			delete(r.Answers, request)
 		}
 	}

@@ -2,6 +2,7 @@ package differential
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -61,10 +62,11 @@ func playable(k *kind) bool {
 // askSequence asks a sequence of an object that is not there before nor after it.
 func (s *side) askSequence(ctx context.Context, r *request, base map[string]any) (*answer, error) {
 	o := &object{r.kind, r.base, base}
-	if err := s.remove(ctx, o); err != nil {
+	remove := func() error { return errors.Join(s.remove(ctx, o), s.removePages(ctx, r)) }
+	if err := remove(); err != nil {
 		return nil, err
 	}
-	defer func() { _ = s.remove(ctx, o) }()
+	defer func() { _ = remove() }()
 	p := &player{side: s, kind: r.kind, base: base}
 	whole := &answer{Code: http.StatusOK}
 	for _, step := range sequences[r.verb](o) {
@@ -79,6 +81,15 @@ func (s *side) askSequence(ctx context.Context, r *request, base map[string]any)
 	return whole, nil
 }
 
+// removePages deletes the objects that the sequence pages has made beside the one.
+func (s *side) removePages(ctx context.Context, r *request) error {
+	if r.verb != pages {
+		return nil
+	}
+	_, err := s.do(ctx, http.MethodDelete, r.kind.path(namespace)+"?"+ofPages, asJSON, nil)
+	return err
+}
+
 func (p *player) play(ctx context.Context, s *step) (*answer, error) {
 	m := message{method: s.method, contentType: s.contentType}
 	if m.method == "" {
@@ -91,7 +102,10 @@ func (p *player) play(ctx context.Context, s *step) (*answer, error) {
 		m.contentType = ""
 	}
 	if s.body != nil {
-		m.body = s.body(p)
+		var err error
+		if m.body, err = encode(m.contentType, s.body(p)); err != nil {
+			return nil, err
+		}
 	}
 	at := p.kind.path(namespace) + strings.ReplaceAll(s.at, "{name}", nameOf(p.base))
 	if s.query != "" {

@@ -1,6 +1,7 @@
 package differential
 
 import (
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -21,8 +22,14 @@ func TestSequences(t *testing.T) {
 			t.Fatal(err)
 		}
 		o := c.objects[key(r.Catalog.find(strings.Fields(kind)[0], strings.Fields(kind)[1]), small)]
-		for _, verb := range []string{life, formatsVerb, subresources} {
+		for _, verb := range []string{life, formatsVerb, subresources, pages} {
+			if !applies(verb, o) {
+				continue
+			}
 			q := &request{verb: verb, kind: o.kind, base: small}
+			if verb == pages {
+				leave(t, c.ours, o, "example-b")
+			}
 			found, err := c.one(t.Context(), q, judge)
 			if err != nil || len(found) > 0 {
 				t.Fatalf("%v: %v, %+v", q, err, found)
@@ -40,6 +47,39 @@ func TestSequences(t *testing.T) {
 			if c.recorded(q) != nil {
 				t.Errorf("%v: the answers to other steps count", q)
 			}
+		}
+	}
+}
+
+// leave leaves an object behind, as a sequence of pages does that does not come to its end.
+func leave(t *testing.T, s *side, o *object, name string) {
+	t.Helper()
+	left := with(o.value, "metadata", map[string]any{"name": name, "labels": map[string]any{"pages": "x"}})
+	a, err := s.do(t.Context(), http.MethodPost, o.kind.path(namespace), asJSON, left)
+	if err != nil || !a.accepted() {
+		t.Fatal(err, a)
+	}
+}
+
+// TestEncode: a body is sent in the format of its type, or not at all.
+func TestEncode(t *testing.T) {
+	account := map[string]any{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": map[string]any{"name": "a"}}
+	for contentType, begin := range map[string]string{asYAML: "apiVersion: v1\n", asProtobuf: "k8s\x00", asJSON: `{"apiVersion"`, asMergePatch: `{"apiVersion"`} {
+		body, err := encode(contentType, account)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err := bodyOf(body); err != nil || !strings.HasPrefix(string(text), begin) {
+			t.Errorf("%s: %q, %v", contentType, text, err)
+		}
+	}
+	_, k := widgets(t)
+	if _, err := encode(asProtobuf, widget(t, k).value); err == nil || hasProtobuf(k) {
+		t.Errorf("a kind that protobuf does not have was encoded: %v", err)
+	}
+	for _, s := range formatsOf(widget(t, k)) {
+		if s.contentType == asProtobuf {
+			t.Errorf("%s: of a kind that protobuf does not have", s.name)
 		}
 	}
 }

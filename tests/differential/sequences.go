@@ -130,14 +130,18 @@ var formats = []string{
 }
 
 // formatsOf sends an object in every format, and asks for it and its list in every format.
-func formatsOf(*object) []step {
+func formatsOf(o *object) []step {
 	var steps []step
-	for _, format := range []string{asYAML, asProtobuf, "application/json;charset=utf-8", "text/plain", noContentType} {
-		steps = append(steps, step{name: "create as " + format, method: http.MethodPost, query: "dryRun=All", contentType: format, body: encodedAs(format, theBase)})
+	encodings := []string{asYAML}
+	if hasProtobuf(o.kind) {
+		encodings = append(encodings, asProtobuf)
+	}
+	for _, format := range append(encodings, "application/json;charset=utf-8", "text/plain", noContentType) {
+		steps = append(steps, step{name: "create as " + format, method: http.MethodPost, query: "dryRun=All", contentType: format, body: theBase})
 	}
 	steps = append(steps, step{name: "create", method: http.MethodPost, body: theBase})
-	for _, format := range []string{asYAML, asProtobuf} {
-		steps = append(steps, step{name: "put as " + format, method: http.MethodPut, at: "/{name}", contentType: format, body: encodedAs(format, labelled("put", "a"))})
+	for _, format := range encodings {
+		steps = append(steps, step{name: "put as " + format, method: http.MethodPut, at: "/{name}", contentType: format, body: labelled("put", "a")})
 	}
 	for _, format := range formats {
 		accept := format
@@ -158,9 +162,11 @@ func formatsOf(*object) []step {
 	return steps
 }
 
+// ofPages selects the objects that pagesOf makes.
+const ofPages = "labelSelector=pages%3Dx"
+
 // pagesOf reads three objects in pages, while one goes and another comes.
 func pagesOf(*object) []step {
-	const labelled = "labelSelector=pages%3Dx"
 	another := func(name string) func(*player) any {
 		return func(p *player) any {
 			metadata, _ := p.base["metadata"].(map[string]any)
@@ -173,23 +179,23 @@ func pagesOf(*object) []step {
 	}
 	for _, accept := range []string{asJSON, asYAML, "application/json;as=Table;v=v1;g=meta.k8s.io", "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"} {
 		steps = append(steps,
-			step{name: "first page as " + accept, query: "limit=1&" + labelled, accept: accept},
-			step{name: "second page as " + accept, query: "limit=1&continue=$continue&" + labelled, accept: accept},
-			step{name: "the rest as " + accept, query: "continue=$continue&" + labelled, accept: accept},
+			step{name: "first page as " + accept, query: "limit=1&" + ofPages, accept: accept},
+			step{name: "second page as " + accept, query: "limit=1&continue=$continue&" + ofPages, accept: accept},
+			step{name: "the rest as " + accept, query: "continue=$continue&" + ofPages, accept: accept},
 		)
 	}
 	return append(steps,
-		step{name: "a page", query: "limit=2&" + labelled},
+		step{name: "a page", query: "limit=2&" + ofPages},
 		step{name: "delete example-c", method: http.MethodDelete, at: "/example-c"},
 		step{name: "create example-d", method: http.MethodPost, body: another("example-d")},
-		step{name: "the page after it", query: "limit=2&continue=$continue&" + labelled},
-		step{name: "a page of old objects", query: "limit=1&resourceVersion=$since&resourceVersionMatch=Exact&" + labelled},
-		step{name: "a page from the cache", query: "limit=1&resourceVersion=0&" + labelled},
-		step{name: "a page and its match", query: "limit=1&continue=$continue&resourceVersionMatch=NotOlderThan&" + labelled},
+		step{name: "the page after it", query: "limit=2&continue=$continue&" + ofPages},
+		step{name: "a page of old objects", query: "limit=1&resourceVersion=$since&resourceVersionMatch=Exact&" + ofPages},
+		step{name: "a page from the cache", query: "limit=1&resourceVersion=0&" + ofPages},
+		step{name: "a page and its match", query: "limit=1&continue=$continue&resourceVersionMatch=NotOlderThan&" + ofPages},
 		step{name: "another selector", query: "limit=1&continue=$continue&labelSelector=pages"},
-		step{name: "delete all, dry", method: http.MethodDelete, query: "dryRun=All&" + labelled},
-		step{name: "delete all", method: http.MethodDelete, query: labelled},
-		step{name: "list at last", query: labelled},
+		step{name: "delete all, dry", method: http.MethodDelete, query: "dryRun=All&" + ofPages},
+		step{name: "delete all", method: http.MethodDelete, query: ofPages},
+		step{name: "list at last", query: ofPages},
 	)
 }
 
@@ -252,7 +258,7 @@ func readsOf(*object) []step {
 // subresourcesOf reads and writes every subresource of an object.
 func subresourcesOf(o *object) []step {
 	steps := []step{{name: "create", method: http.MethodPost, body: theBase}}
-	for _, sub := range o.kind.subresources {
+	for _, sub := range ephemeralLast(o.kind.subresources) {
 		if slices.Contains(nodeSubresources, sub.name) {
 			continue
 		}
@@ -266,7 +272,10 @@ func subresourcesOf(o *object) []step {
 		}
 		for _, body := range subresourceBodies(sub.name) {
 			if slices.Contains(sub.verbs, "create") {
-				steps = append(steps, step{name: "post " + sub.name + " " + literal(body), method: http.MethodPost, at: at, body: constant(body)})
+				steps = append(steps,
+					step{name: "post " + sub.name + " dry " + literal(body), method: http.MethodPost, at: at, query: "dryRun=All", body: constant(body)},
+					step{name: "post " + sub.name + " " + literal(body), method: http.MethodPost, at: at, body: constant(body)},
+				)
 			}
 			if slices.Contains(sub.verbs, "update") {
 				steps = append(steps, step{name: "put " + sub.name + " " + literal(body), method: http.MethodPut, at: at, body: constant(body)})
@@ -292,6 +301,17 @@ func subresourcesOf(o *object) []step {
 	return append(steps, step{name: "get at last", at: "/{name}"})
 }
 
+// ephemeralLast returns subresources with ephemeralcontainers behind the others: what that one does to the
+// owners of a pod's containers, which is declared, decides on what is applied later.
+func ephemeralLast(list []subresource) []subresource {
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(a, b subresource) int {
+		rank := map[bool]int{true: 1}
+		return rank[a.name == "ephemeralcontainers"] - rank[b.name == "ephemeralcontainers"]
+	})
+	return list
+}
+
 // nodeSubresources are those that a kubelet or another program behind the server answers.
 var nodeSubresources = []string{"attach", "exec", "log", "portforward", "proxy"}
 
@@ -314,6 +334,9 @@ func subresourceBodies(name string) []any {
 			metadata("policy/v1", "Eviction", map[string]any{"deleteOptions": map[string]any{"preconditions": map[string]any{"uid": "other"}}}),
 			metadata("policy/v1", "Eviction", map[string]any{"deleteOptions": map[string]any{"dryRun": []any{"All"}}}),
 			metadata("policy/v1beta1", "Eviction", map[string]any{"deleteOptions": map[string]any{"dryRun": []any{"All"}}}),
+			metadata("policy/v1", "Eviction", map[string]any{"deleteOptions": map[string]any{"dryRun": []any{"Invented"}}}),
+			metadata("policy/v1", "Eviction", map[string]any{"deleteOptions": map[string]any{"dryRun": []any{"All"}, "gracePeriodSeconds": json.Number("-1")}}),
+			metadata("policy/v1", "Eviction", map[string]any{"deleteOptions": map[string]any{"dryRun": []any{"All"}, "ignoreStoreReadErrorWithClusterBreakingPotential": true}}),
 			metadata("v1", "Pod", map[string]any{}), map[string]any{},
 		}
 	case "binding":

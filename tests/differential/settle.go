@@ -21,9 +21,17 @@ const settleWithin = time.Minute
 // settled are the kinds into which a server's controllers write, and what an object looks like when
 // they have. Those of FlowSchemas are left out: kube-apiserver leaves one alone for a minute that is
 // often written.
-var settled = map[string]func(object map[string]any) bool{
-	"APIService":               func(o map[string]any) bool { return hasCondition(o, "Available") },
-	"CustomResourceDefinition": definitionIsSettled,
+var settled = map[string]func(s *side, object map[string]any) bool{
+	"APIService":                func(_ *side, o map[string]any) bool { return hasCondition(o, "Available") },
+	"CustomResourceDefinition":  func(_ *side, o map[string]any) bool { return definitionIsSettled(o) },
+	"ValidatingAdmissionPolicy": policyIsSettled,
+}
+
+// policyIsSettled: the server has checked the policy as it is.
+func policyIsSettled(s *side, o map[string]any) bool {
+	seen, _ := get(o, path{"status", "observedGeneration"})
+	now, _ := get(o, path{"metadata", "generation"})
+	return !s.checksPolicies || literal(seen) == literal(now)
 }
 
 const definitionFinalizer = "customresourcecleanup.apiextensions.k8s.io"
@@ -65,7 +73,7 @@ func (s *side) settle(ctx context.Context, k *kind, at string) (*answer, error) 
 	defer cancel()
 	for {
 		a, err := s.do(ctx, http.MethodGet, at, asJSON, nil)
-		if err != nil || !a.accepted() || is == nil || is(a.Body) {
+		if err != nil || !a.accepted() || is == nil || is(s, a.Body) {
 			return a, err
 		}
 		select {

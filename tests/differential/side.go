@@ -15,6 +15,9 @@ type side struct {
 	url    string
 	token  string
 	client *http.Client
+	// checksPolicies: the server writes into the status of a ValidatingAdmissionPolicy what it thinks of
+	// its types, which kube-controller-manager does beside the judge.
+	checksPolicies bool
 }
 
 // The user agent decides on the manager in managedFields.
