@@ -90,6 +90,38 @@ func (c *cluster) do(method, path string, body any, headers ...string) answer {
 	return answer{c.t, response.StatusCode, response.Header, got}
 }
 
+// multiplexed returns a client with one connection of HTTP/2, which is open.
+func (c *cluster) multiplexed() *cluster {
+	c.t.Helper()
+	config := c.client.Transport.(*http.Transport).TLSClientConfig.Clone()
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}}
+	c.t.Cleanup(client.CloseIdleConnections)
+	multiplexed := &cluster{t: c.t, url: c.url, client: client}
+	multiplexed.get("/version").is(http.StatusOK)
+	return multiplexed
+}
+
+// readAnswer is what read returns.
+type readAnswer struct {
+	code int
+	err  error
+}
+
+// read is get for goroutines other than the test's.
+func (c *cluster) read(path string) readAnswer {
+	request, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, c.url+path, http.NoBody)
+	if err != nil {
+		return readAnswer{err: err}
+	}
+	response, err := c.client.Do(request)
+	if err != nil {
+		return readAnswer{err: err}
+	}
+	defer func() { _ = response.Body.Close() }()
+	_, err = io.Copy(io.Discard, response.Body)
+	return readAnswer{code: response.StatusCode, err: err}
+}
+
 func (c *cluster) get(path string, headers ...string) answer {
 	c.t.Helper()
 	return c.do(http.MethodGet, path, nil, headers...)
