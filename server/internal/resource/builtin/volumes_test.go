@@ -56,6 +56,12 @@ func TestValidateVolumes(t *testing.T) {
 		{"pod", append(pod("image: {reference: a}"), "spec.containers.0.volumeMounts=[{name: v, mountPath: /a, bindMountOptions: [nodev]}]"),
 			[]string{"Invalid spec.containers[0].volumeMounts[0].bindMountOptions"}},
 
+		{"pod", pod("ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}"), nil},
+		{"pod", append(pod("ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}"), "metadata.name="+strings.Repeat("a", 252)),
+			[]string{"Invalid " + in + "name"}},
+		{"pod", append(pod("persistentVolumeClaim: {claimName: web-e}"), "metadata.name=web",
+			"spec.volumes.2={name: e, ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}}"),
+			[]string{"Invalid " + in + "persistentVolumeClaim.claimName"}},
 		{"pod", pod("downwardAPI: {items: [{path: a, fieldRef: {apiVersion: v2, fieldPath: metadata.name}}]}"), []string{"Invalid " + in + "downwardAPI.fieldRef.fieldPath"}},
 		{"pod", pod("downwardAPI: {items: [{path: a, resourceFieldRef: {containerName: web, resource: limits.cpu, divisor: 1k}}]}"), []string{"Invalid " + in + "downwardAPI.resourceFieldRef.divisor"}},
 		{"pod", pod("downwardAPI: {items: [{path: a, resourceFieldRef: {containerName: web, resource: limits.cpu, divisor: 1m}}]}"), nil},

@@ -21,7 +21,12 @@ import (
 // Validate checks the spec of a pod template, and most of a pod's: see ValidatePod. What is
 // wrong is told in kube-apiserver's order.
 func Validate(path *field.Path, spec *corev1.PodSpec) field.ErrorList {
-	errs, volumes := validateVolumes(path.Child("volumes"), spec.Volumes)
+	return validateSpec(path, spec, "")
+}
+
+// validateSpec is Validate of the spec of the named pod. The pods of a template have no names yet.
+func validateSpec(path *field.Path, spec *corev1.PodSpec, pod string) field.ErrorList {
+	errs, volumes := validateVolumes(path.Child("volumes"), spec.Volumes, pod)
 	claims := claimNamesOf(spec.ResourceClaims)
 	errs = append(errs, validatePodClaims(path.Child("resourceClaims"), spec.ResourceClaims)...)
 	errs = append(errs, validateContainers(path, spec, references{volumes, claims})...)
@@ -46,9 +51,9 @@ func Validate(path *field.Path, spec *corev1.PodSpec) field.ErrorList {
 	return append(errs, validateOS(path, spec)...)
 }
 
-// ValidatePod checks a pod's spec.
-func ValidatePod(path *field.Path, spec *corev1.PodSpec) field.ErrorList {
-	errs := Validate(path, spec)
+// ValidatePod checks the spec of the named pod.
+func ValidatePod(path *field.Path, spec *corev1.PodSpec, name string) field.ErrorList {
+	errs := validateSpec(path, spec, name)
 	if spec.ServiceAccountName == "" {
 		errs = append(errs, forbidTokens(path.Child("volumes"), spec.Volumes)...)
 	}

@@ -1,9 +1,11 @@
 package podspec
 
 import (
+	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -18,13 +20,15 @@ type volumeUse struct {
 	image bool // its files are an image's
 }
 
-// validateVolumes checks a pod's volumes and returns the names of those that are valid.
-func validateVolumes(path *field.Path, volumes []corev1.Volume) (field.ErrorList, volumeNames) {
+// validateVolumes checks a pod's volumes and returns the names of those that are valid. The name of
+// the pod is part of those of the claims that its ephemeral volumes get; without it they are not known.
+func validateVolumes(path *field.Path, volumes []corev1.Volume, pod string) (field.ErrorList, volumeNames) {
 	var errs field.ErrorList
+	created := createdClaims(volumes, pod)
 	names := make(volumeNames, len(volumes))
 	for i := range volumes {
 		v, at := &volumes[i], path.Index(i)
-		wrong := validateVolume(at, v)
+		wrong := validateVolume(at, v, pod)
 		wrong = append(wrong, validate.RequiredSyntax(at.Child("name"), v.Name, validation.IsDNS1123Label)...)
 		if _, taken := names[v.Name]; taken {
 			wrong = append(wrong, field.Duplicate(at.Child("name"), v.Name))
@@ -33,12 +37,29 @@ func validateVolumes(path *field.Path, volumes []corev1.Volume) (field.ErrorList
 			names[v.Name] = volumeUse{block: v.PersistentVolumeClaim != nil || v.Ephemeral != nil, image: v.Image != nil}
 		}
 		errs = append(errs, wrong...)
+		if claim := v.PersistentVolumeClaim; claim != nil && created.Has(claim.ClaimName) {
+			errs = append(errs, field.Invalid(at.Child("persistentVolumeClaim", "claimName"), claim.ClaimName, "must not reference a PVC that gets created for an ephemeral volume"))
+		}
 	}
 	return errs, names
 }
 
-// validateVolume checks what a volume is made of.
-func validateVolume(path *field.Path, v *corev1.Volume) field.ErrorList {
+// createdClaims are the names of the claims that a pod's ephemeral volumes get.
+func createdClaims(volumes []corev1.Volume, pod string) sets.Set[string] {
+	names := sets.New[string]()
+	for i := range volumes {
+		if volumes[i].Ephemeral != nil && pod != "" {
+			names.Insert(claimOf(pod, volumes[i].Name))
+		}
+	}
+	return names
+}
+
+// claimOf is the name of the claim that an ephemeral volume of a pod gets.
+func claimOf(pod, volume string) string { return pod + "-" + volume }
+
+// validateVolume checks what a volume of a pod is made of.
+func validateVolume(path *field.Path, v *corev1.Volume, pod string) field.ErrorList {
 	u := &union{path: path}
 	member(u, "emptyDir", v.EmptyDir, validateEmptyDir)
 	member(u, "hostPath", v.HostPath, validateHostPath)
@@ -73,7 +94,9 @@ func validateVolume(path *field.Path, v *corev1.Volume) field.ErrorList {
 	member(u, "projected", v.Projected, validateProjected)
 	member(u, "scaleIO", v.ScaleIO, validateScaleIO)
 	member(u, "csi", v.CSI, validateCSI)
-	member(u, "ephemeral", v.Ephemeral, validateEphemeral)
+	member(u, "ephemeral", v.Ephemeral, func(at *field.Path, source *corev1.EphemeralVolumeSource) field.ErrorList {
+		return append(validateEphemeral(at, source), validateCreatedClaim(path.Child("name"), pod, v.Name)...)
+	})
 	member(u, "image", v.Image, validateImageVolume)
 	return u.done()
 }
@@ -155,6 +178,19 @@ func validateEphemeral(path *field.Path, v *corev1.EphemeralVolumeSource) field.
 	}
 	errs := validate.TemplateMetadata(at.Child("metadata"), &v.VolumeClaimTemplate.ObjectMeta)
 	return append(errs, ValidateClaimSpec(at.Child("spec"), &v.VolumeClaimTemplate.Spec)...)
+}
+
+// validateCreatedClaim checks the name of the claim that an ephemeral volume of a pod gets.
+func validateCreatedClaim(path *field.Path, pod, volume string) field.ErrorList {
+	if pod == "" || volume == "" {
+		return nil
+	}
+	var errs field.ErrorList
+	name := claimOf(pod, volume)
+	for _, message := range validation.IsDNS1123Subdomain(name) {
+		errs = append(errs, field.Invalid(path, volume, fmt.Sprintf("PVC name %q: %s", name, message)))
+	}
+	return errs
 }
 
 func validateImageVolume(path *field.Path, v *corev1.ImageVolumeSource) field.ErrorList {
