@@ -115,6 +115,11 @@ func (p *player) play(ctx context.Context, s *step) (*answer, error) {
 	if accept == "" {
 		accept = asJSON
 	}
+	if strings.Contains(s.query, fromCache) {
+		if err := p.side.catchUp(ctx, p.kind); err != nil {
+			return nil, err
+		}
+	}
 	if s.events > 0 {
 		return p.watch(ctx, m, at, accept, s.events)
 	}
@@ -135,6 +140,26 @@ func (p *player) settle(ctx context.Context, method string, a *answer) error {
 	after, err := p.side.settle(ctx, p.kind, p.kind.path(namespace)+"/"+nameOf(p.base))
 	if err == nil {
 		p.note(after)
+	}
+	return err
+}
+
+// fromCache is the query of reads that a server may answer from a cache that lacks the last writes.
+const fromCache = "resourceVersion=0"
+
+// catchUp has the server's cache of a kind read all writes that it has answered, so that a read
+// from the cache shows what the sequence has written.
+func (s *side) catchUp(ctx context.Context, k *kind) error {
+	at := k.path(namespace) + "?limit=1"
+	latest, err := s.do(ctx, http.MethodGet, at, asJSON, nil)
+	if err != nil {
+		return err
+	}
+	version, _ := get(latest.Body, versionPath)
+	text, _ := version.(string)
+	caught, err := s.do(ctx, http.MethodGet, at+"&resourceVersionMatch=NotOlderThan&resourceVersion="+text, asJSON, nil)
+	if err == nil && !caught.accepted() {
+		err = fmt.Errorf("%s: a list not older than %q: %+v", s.name, text, caught)
 	}
 	return err
 }
