@@ -124,34 +124,41 @@ func defaultHTTPGet(get *corev1.HTTPGetAction) {
 	}
 }
 
+// defaultVolume completes every source of a volume, also of one that has too many and is refused.
 func defaultVolume(v *corev1.Volume) {
-	switch {
-	case v.VolumeSource == (corev1.VolumeSource{}):
+	if v.VolumeSource == (corev1.VolumeSource{}) {
 		v.EmptyDir = &corev1.EmptyDirVolumeSource{}
-	case v.Secret != nil:
-		define.SetDefaultPtr(&v.Secret.DefaultMode, defaultVolumeMode)
-	case v.ConfigMap != nil:
-		define.SetDefaultPtr(&v.ConfigMap.DefaultMode, defaultVolumeMode)
-	case v.DownwardAPI != nil:
-		define.SetDefaultPtr(&v.DownwardAPI.DefaultMode, defaultVolumeMode)
-		defaultDownwardItems(v.DownwardAPI.Items)
-	case v.Projected != nil:
-		defaultProjected(v.Projected)
-	case v.HostPath != nil:
-		define.SetDefaultPtr(&v.HostPath.Type, corev1.HostPathUnset)
-	case v.ISCSI != nil:
-		define.SetDefault(&v.ISCSI.ISCSIInterface, defaultISCSIInterface)
-	case v.RBD != nil:
-		defaultRBD(&v.RBD.RBDPool, &v.RBD.RadosUser, &v.RBD.Keyring)
-	case v.AzureDisk != nil:
-		defaultAzureDisk(v.AzureDisk)
-	case v.ScaleIO != nil:
-		defaultScaleIO(&v.ScaleIO.StorageMode, &v.ScaleIO.FSType)
-	case v.Image != nil:
-		define.SetDefault(&v.Image.PullPolicy, defaultPullPolicy(v.Image.Reference))
-	case v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil:
-		define.SetDefaultPtr(&v.Ephemeral.VolumeClaimTemplate.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
+		return
 	}
+	complete(v.Secret, func(s *corev1.SecretVolumeSource) { define.SetDefaultPtr(&s.DefaultMode, defaultVolumeMode) })
+	complete(v.ConfigMap, func(s *corev1.ConfigMapVolumeSource) { define.SetDefaultPtr(&s.DefaultMode, defaultVolumeMode) })
+	complete(v.DownwardAPI, func(s *corev1.DownwardAPIVolumeSource) {
+		define.SetDefaultPtr(&s.DefaultMode, defaultVolumeMode)
+		defaultDownwardItems(s.Items)
+	})
+	complete(v.Projected, defaultProjected)
+	complete(v.HostPath, defaultHostPath)
+	complete(v.ISCSI, func(s *corev1.ISCSIVolumeSource) { define.SetDefault(&s.ISCSIInterface, defaultISCSIInterface) })
+	complete(v.RBD, func(s *corev1.RBDVolumeSource) { defaultRBD(&s.RBDPool, &s.RadosUser, &s.Keyring) })
+	complete(v.AzureDisk, defaultAzureDisk)
+	complete(v.ScaleIO, func(s *corev1.ScaleIOVolumeSource) { defaultScaleIO(&s.StorageMode, &s.FSType) })
+	complete(v.Image, func(s *corev1.ImageVolumeSource) { define.SetDefault(&s.PullPolicy, defaultPullPolicy(s.Reference)) })
+	complete(v.Ephemeral, func(s *corev1.EphemeralVolumeSource) {
+		if s.VolumeClaimTemplate != nil {
+			define.SetDefaultPtr(&s.VolumeClaimTemplate.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
+		}
+	})
+}
+
+// complete calls fill with a source, if there is one.
+func complete[T any](source *T, fill func(*T)) {
+	if source != nil {
+		fill(source)
+	}
+}
+
+func defaultHostPath(s *corev1.HostPathVolumeSource) {
+	define.SetDefaultPtr(&s.Type, corev1.HostPathUnset)
 }
 
 const defaultISCSIInterface = "default"

@@ -132,11 +132,10 @@ func subscript(path string) (base, key string, ok bool) {
 // it must say whose.
 func validateResourceRef(path *field.Path, ref *corev1.ResourceFieldSelector, inVolume bool) field.ErrorList {
 	var errs field.ErrorList
-	if inVolume {
-		errs = validate.Required(path.Child("containerName"), ref.ContainerName)
-	}
 	at := path.Child("resource")
 	switch amount := ref.Resource; {
+	case inVolume && ref.ContainerName == "":
+		errs = append(errs, field.Required(path.Child("containerName"), ""))
 	case amount == "":
 		errs = append(errs, field.Required(at, ""))
 	case !shownResources.Has(amount) && !strings.HasPrefix(amount, "limits.hugepages-") && !strings.HasPrefix(amount, "requests.hugepages-"):

@@ -178,18 +178,13 @@ func validatePersistentCSI(path *field.Path, v *corev1.CSIPersistentVolumeSource
 
 // DefaultPersistentSource completes what a PersistentVolume is made of.
 func DefaultPersistentSource(s *corev1.PersistentVolumeSource) {
-	switch {
-	case s.HostPath != nil:
-		define.SetDefaultPtr(&s.HostPath.Type, corev1.HostPathUnset)
-	case s.RBD != nil:
-		defaultRBD(&s.RBD.RBDPool, &s.RBD.RadosUser, &s.RBD.Keyring)
-	case s.ISCSI != nil:
-		define.SetDefault(&s.ISCSI.ISCSIInterface, defaultISCSIInterface)
-	case s.AzureDisk != nil:
-		defaultAzureDisk(s.AzureDisk)
-	case s.ScaleIO != nil:
-		defaultScaleIO(&s.ScaleIO.StorageMode, &s.ScaleIO.FSType)
-	}
+	complete(s.HostPath, defaultHostPath)
+	complete(s.RBD, func(s *corev1.RBDPersistentVolumeSource) { defaultRBD(&s.RBDPool, &s.RadosUser, &s.Keyring) })
+	complete(s.ISCSI, func(s *corev1.ISCSIPersistentVolumeSource) {
+		define.SetDefault(&s.ISCSIInterface, defaultISCSIInterface)
+	})
+	complete(s.AzureDisk, defaultAzureDisk)
+	complete(s.ScaleIO, func(s *corev1.ScaleIOPersistentVolumeSource) { defaultScaleIO(&s.StorageMode, &s.FSType) })
 }
 
 // TakesMountOptions reports whether an annotation may say with which options a volume is mounted.
