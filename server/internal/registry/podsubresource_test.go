@@ -2,6 +2,8 @@ package registry_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -216,6 +218,33 @@ func TestResizeOfOtherContainers(t *testing.T) {
 	} {
 		_, err := r.UpdateSubresource(t.Context(), "default", "a", "resize", changing(change), registry.UpdateOptions{})
 		wantStatus(t, want, err, 422, metav1.StatusReasonInvalid, want)
+	}
+}
+
+// TestResizeWithoutContainers: what the containers share stays as it was if none is sent, and is not made
+// up from them.
+func TestResizeWithoutContainers(t *testing.T) {
+	_, put := builtinFixture(t)
+	r := put(builtin.Table().Lookup("", "v1", "pods"), func(obj resource.Object) {
+		resizable(obj)
+		obj.(*corev1.Pod).Spec.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resourceapi.MustParse("2")}}
+	})
+	const removed = "pod-level resource"
+	for name, test := range map[string]struct {
+		sent *corev1.ResourceRequirements
+		want bool // that something of the pod is removed
+	}{
+		"nothing":  {nil, false},
+		"a limit":  {&corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resourceapi.MustParse("3"), "memory": resourceapi.MustParse("1Gi")}}, false},
+		"no limit": {&corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resourceapi.MustParse("1"), "memory": resourceapi.MustParse("1Gi")}}, true},
+	} {
+		_, err := r.UpdateSubresource(t.Context(), "default", "a", "resize", changing(func(p *corev1.Pod) {
+			p.Spec.Containers, p.Spec.Resources = nil, test.sent
+		}), registry.UpdateOptions{})
+		wantStatus(t, name, err, 422, metav1.StatusReasonInvalid, "containers may not be added or removed on resize")
+		if got := strings.Contains(fmt.Sprint(err), removed); got != test.want {
+			t.Errorf("%s: %v, want %t of %q", name, err, test.want, removed)
+		}
 	}
 }
 

@@ -120,13 +120,16 @@ func mergeResize(current, wanted resource.Object) bool {
 		return false
 	}
 	to, by := &pod.Spec, &from.Spec
+	resources := to.Resources
+	if by.Resources != nil { // of which older clients do not know
+		resources = by.Resources
+	}
 	if len(to.Containers) != len(by.Containers) || len(to.InitContainers) != len(by.InitContainers) {
 		pod.Spec = from.Spec
+		to.Resources = resources
 		return true
 	}
-	if by.Resources != nil { // of which older clients do not know
-		to.Resources = by.Resources
-	}
+	to.Resources = resources
 	to.Containers = resized(to.Containers, by.Containers)
 	to.InitContainers = resized(to.InitContainers, by.InitContainers)
 	return true

@@ -59,7 +59,11 @@ func DefaultPodResources(spec *corev1.PodSpec) bool {
 	})
 	fillResources(&r.Requests, together(spec, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests }), Overcommits)
 	fillResources(&r.Requests, r.Limits, func(corev1.ResourceName) bool { return true })
-	raise(limits, r.Requests) // a limit is no lower than the request
+	for name, amount := range limits { // none is lower than the request
+		if requested := r.Requests[name]; requested.Cmp(amount) > 0 {
+			limits[name] = requested.DeepCopy()
+		}
+	}
 	fillResources(&r.Limits, limits, func(name corev1.ResourceName) bool {
 		_, requested := r.Requests[name]
 		return requested && allLimit(spec, name)
