@@ -29,6 +29,9 @@ func TestUpdatesAreRefusedInOrder(t *testing.T) {
 		}},
 		// What an older server has allowed in the template stays allowed.
 		{"statefulset", []string{"spec.template.spec.dnsPolicy=Other"}, []string{"spec.template.spec.dnsPolicy=Other", "spec.replicas=9"}, nil},
+		{"statefulset", []string{"spec.template.spec.dnsPolicy=Other"}, []string{"spec.template.spec.restartPolicy=Never"}, []string{
+			`spec.template.spec.restartPolicy: Unsupported value: "Never": supported values: "Always"`,
+		}},
 		{"priorityclass", nil, []string{"preemptionPolicy=''", "value=3"}, []string{
 			"value: Forbidden: may not be changed in an update.", `preemptionPolicy: Invalid value: "": field is immutable`,
 		}},

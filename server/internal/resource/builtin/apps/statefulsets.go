@@ -137,7 +137,7 @@ func (c statefulSetChecks) validate(spec *appsv1.StatefulSetSpec) field.ErrorLis
 	if ok && !c.skipTemplate {
 		errs = append(errs, validateStatefulTemplate(spec)...)
 	}
-	return errs
+	return append(errs, podspec.ValidateAlwaysRestarting(&spec.Template, "StatefulSet")...)
 }
 
 func validateRetention(path *field.Path, policy appsv1.PersistentVolumeClaimRetentionPolicyType) field.ErrorList {
@@ -166,7 +166,7 @@ func validateStatefulTemplate(spec *appsv1.StatefulSetSpec) field.ErrorList {
 	if len(spec.VolumeClaimTemplates) > 0 {
 		template.Spec.Volumes = withClaimVolumes(template.Spec.Volumes, spec.VolumeClaimTemplates)
 	}
-	return podspec.ValidateAlwaysRestartingTemplate(&template, "StatefulSet")
+	return podspec.ValidateTemplate(validate.SpecPath.Child("template"), &template)
 }
 
 // validateStatefulSetUpdate checks a set that takes the place of another. What cannot change is

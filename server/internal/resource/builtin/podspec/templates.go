@@ -12,8 +12,14 @@ import (
 // ValidateAlwaysRestartingTemplate checks the template of a workload whose pods
 // run until they are deleted. kind is how kube-apiserver calls the workload.
 func ValidateAlwaysRestartingTemplate(template *corev1.PodTemplateSpec, kind string) field.ErrorList {
+	errs := ValidateTemplate(validate.SpecPath.Child("template"), template)
+	return append(errs, ValidateAlwaysRestarting(template, kind)...)
+}
+
+// ValidateAlwaysRestarting is the part of ValidateAlwaysRestartingTemplate that is about how long the pods run.
+func ValidateAlwaysRestarting(template *corev1.PodTemplateSpec, kind string) field.ErrorList {
 	path := validate.SpecPath.Child("template")
-	errs := ValidateTemplate(path, template)
+	var errs field.ErrorList
 	if p := template.Spec.RestartPolicy; p != corev1.RestartPolicyAlways {
 		errs = append(errs, field.NotSupported(path.Child("spec", "restartPolicy"), p, []corev1.RestartPolicy{corev1.RestartPolicyAlways}))
 	}
