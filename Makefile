@@ -86,6 +86,7 @@ COMPONENTS = kube-controller-manager kube-scheduler kubemark
 $(addprefix bin/,kube-apiserver $(COMPONENTS)): tests/differential/judge/go.mod tests/differential/judge/go.sum
 	@echo "building $(@F) $(KUBECTL_VERSION): minutes"
 	cd tests/differential/judge && GOWORK=off $(GO) build -trimpath -ldflags "$(JUDGE_VERSION)" -o ../../../$@ k8s.io/kubernetes/cmd/$(@F)
+	$(if $(filter kube-apiserver,$(@F)),rm -rf bin/differential # what another one has answered)
 
 bin/etcd: tests/differential/judge/go.mod tests/differential/judge/go.sum
 	cd tests/differential/judge && GOWORK=off $(GO) build -trimpath -o ../../../bin/etcd go.etcd.io/etcd/server/v3
@@ -110,10 +111,10 @@ LIST     ?=
 test-differential: judge ## what kube-apiserver answers and what we do, compared: REQUESTS (0: all with one odd field) with SEED, of KINDS (e.g. Pod,Job) and VERBS (create, update, status, the patches merge, strategic, json and apply, delete and deletecollection); PAIRS: two odd fields at a time, of topics (containers,probes,volumes,selectors,ports,resources,strategies, or all); VALIDATION=1: unknown and doubled fields with each fieldValidation; MATCH an expression for their names, or ONLY the request of a name; GROUPS (40) in the report, and LIST a file for every difference, a line each
 	$(TEST) -count=1 -v -timeout=4h -run='^TestDifferential$$' ./tests/differential -differential.binaries=$(CURDIR)/bin -differential.recording=$(CURDIR)/bin/differential/recording.json.gz -differential.seed=$(SEED) -differential.requests=$(REQUESTS) -differential.kinds="$(KINDS)" -differential.verbs=$(VERBS) -differential.match='$(MATCH)' -differential.only='$(ONLY)' -differential.groups=$(GROUPS) $(if $(PAIRS),-differential.pairs=$(PAIRS)) $(if $(VALIDATION),-differential.validation) $(if $(LIST),-differential.list=$(abspath $(LIST)))
 
-record-differential: VERBS = create,update,status
+record-differential: VERBS = create,update,status,merge,strategic,json,apply,delete,deletecollection
 record-differential: REQUESTS = 20000
-record-differential: judge ## ask kube-apiserver what make test compares with its answers (tests/differential/testdata)
-	$(TEST) -count=1 -v -timeout=4h -run='^TestDifferential$$' ./tests/differential -differential.binaries=$(CURDIR)/bin -differential.recording=$(CURDIR)/bin/differential/recording.json.gz -differential.seed=$(SEED) -differential.requests=$(REQUESTS) -differential.verbs=$(VERBS) -differential.record=$(CURDIR)/tests/differential/testdata/recording.json.gz
+record-differential: judge ## ask kube-apiserver what make test compares with its answers (tests/differential/testdata), and list what it answers otherwise than in the recording before (bin/differential/changes)
+	$(TEST) -count=1 -v -timeout=4h -run='^TestDifferential$$' ./tests/differential -differential.binaries=$(CURDIR)/bin -differential.recording=$(CURDIR)/bin/differential/recording.json.gz -differential.seed=$(SEED) -differential.requests=$(REQUESTS) -differential.verbs=$(VERBS) -differential.record=$(CURDIR)/tests/differential/testdata/recording.json.gz -differential.changes=$(CURDIR)/bin/differential/changes
 
 default-roles: ## list Kubernetes' default roles anew, from the module that judge builds (server/internal/rbac/defaults/testdata)
 	kubernetes="$$(cd tests/differential/judge && GOWORK=off $(GO) mod download k8s.io/kubernetes && GOWORK=off $(GO) list -m -f '{{.Dir}}' k8s.io/kubernetes)" && \

@@ -10,7 +10,7 @@ import (
 
 // answer is what a server says to a request. It is also how answers are stored.
 type answer struct {
-	At       time.Time      `json:"at"` // when it came, which says what of it is the time of the request
+	At       time.Time      `json:"at,omitzero"` // when it came, which says what of it is the time of the request
 	Code     int            `json:"code"`
 	Warnings []string       `json:"warnings,omitempty"`
 	Body     map[string]any `json:"body,omitempty"`  // a Status, if the request is refused

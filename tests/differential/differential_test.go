@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"flag"
+	"fmt"
 	"io"
 	"net/http"
 	"net/netip"
@@ -20,20 +21,21 @@ import (
 )
 
 var (
-	binaries = flag.String("differential.binaries", "", "folder with the kube-apiserver and etcd that make judge builds; empty: they are not run")
-	keep     = flag.String("differential.recording", "", "file in which the judge's answers are kept; empty: it is asked each time")
-	recordAt = flag.String("differential.record", "", "file for the judge's answers to what is asked, from which TestRecorded reads them; empty: none is written")
-	reportAt = flag.String("differential.report", "", "file for the report; empty: it is printed")
-	listAt   = flag.String("differential.list", "", "file for a list of every difference, a line each; empty: none is written")
-	most     = flag.Int("differential.groups", 40, "how many groups of differences the report has")
-	seed     = flag.Uint64("differential.seed", 1, "decides on the order of requests, and on pairs of fields")
-	requests = flag.Int("differential.requests", 0, "how many requests; 0: all that set one field")
-	kinds    = flag.String("differential.kinds", "", "kinds, separated by commas, as \"Pod\" or \"apps/v1 Deployment\"; empty: all")
-	verbs    = flag.String("differential.verbs", strings.Join(allVerbs, ","), "verbs, separated by commas")
-	match    = flag.String("differential.match", "", "an expression that the names of requests match; empty: all")
-	pairsOf  = flag.String("differential.pairs", "", "topics, separated by commas, or all: every request sets two fields of them (pairs.go); empty: one field comes first")
-	validate = flag.Bool("differential.validation", false, "ask about unknown fields, and those that stand twice, with each fieldValidation")
-	only     = flag.String("differential.only", "", "the name of the one request that is asked")
+	binaries  = flag.String("differential.binaries", "", "folder with the kube-apiserver and etcd that make judge builds; empty: they are not run")
+	keep      = flag.String("differential.recording", "", "file in which the judge's answers are kept; empty: it is asked each time")
+	recordAt  = flag.String("differential.record", "", "file for the judge's answers to what is asked, from which TestRecorded reads them; empty: none is written")
+	changesAt = flag.String("differential.changes", "", "with -differential.record, file for a list of what the judge answers otherwise than the recording before; empty: none is written")
+	reportAt  = flag.String("differential.report", "", "file for the report; empty: it is printed")
+	listAt    = flag.String("differential.list", "", "file for a list of every difference, a line each; empty: none is written")
+	most      = flag.Int("differential.groups", 40, "how many groups of differences the report has")
+	seed      = flag.Uint64("differential.seed", 1, "decides on the order of requests, and on pairs of fields")
+	requests  = flag.Int("differential.requests", 0, "how many requests; 0: all that set one field")
+	kinds     = flag.String("differential.kinds", "", "kinds, separated by commas, as \"Pod\" or \"apps/v1 Deployment\"; empty: all")
+	verbs     = flag.String("differential.verbs", strings.Join(allVerbs, ","), "verbs, separated by commas")
+	match     = flag.String("differential.match", "", "an expression that the names of requests match; empty: all")
+	pairsOf   = flag.String("differential.pairs", "", "topics, separated by commas, or all: every request sets two fields of them (pairs.go); empty: one field comes first")
+	validate  = flag.Bool("differential.validation", false, "ask about unknown fields, and those that stand twice, with each fieldValidation")
+	only      = flag.String("differential.only", "", "the name of the one request that is asked")
 )
 
 // TestDifferential compares a server with the judge: make test-differential.
@@ -114,6 +116,19 @@ func record(t *testing.T, c *comparisonRun, s selection, result *report) {
 	part, err := c.recording.of(requests)
 	if err != nil {
 		t.Fatal(err)
+	}
+	before, err := openRecording(*recordAt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed, err := c.changes(t.Context(), before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintln(t.Output(), "\nkube-apiserver now (ours), and in the recording before (judge):")
+	changed.write(t.Output(), *most)
+	if *changesAt != "" {
+		writeFile(t, *changesAt, changed.list)
 	}
 	if err := part.save(*recordAt); err != nil {
 		t.Fatal(err)

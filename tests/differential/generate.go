@@ -16,9 +16,6 @@ type object struct {
 
 // singles returns every request in which one field of an object has an odd value.
 func singles(verb string, o *object) []*request {
-	if isSequence(verb) {
-		return nil // it has no edits
-	}
 	if verb == deleteOne || verb == deleteCollection {
 		return deletions(verb, o)
 	}
@@ -114,14 +111,18 @@ func sortedKeys(members map[string]any) []string { return slices.Sorted(maps.Key
 
 // generate returns requests in an order that the seed decides: as many as there are for a
 // single field of each object, and then, up to n, requests with two fields. n <= 0 means
-// every request with a single field.
+// every request with a single field. Sequences have no fields: all of them come last, beside the n.
 func generate(objects []*object, verbs []string, seed uint64, n int) []*request {
 	random := rand.New(rand.NewPCG(seed, 0))
 	byObject := map[*object][]*request{}
-	var all []*request
+	var all, whole []*request
 	for _, verb := range verbs {
 		for _, o := range objects {
 			if !applies(verb, o) {
+				continue
+			}
+			if isSequence(verb) {
+				whole = append(whole, &request{verb: verb, kind: o.kind, base: o.base})
 				continue
 			}
 			list := singles(verb, o)
@@ -137,7 +138,7 @@ func generate(objects []*object, verbs []string, seed uint64, n int) []*request 
 	case n > 0:
 		all = all[:n]
 	}
-	return versioned(all)
+	return append(versioned(all), whole...)
 }
 
 // pairs returns n requests with two fields each, none twice.

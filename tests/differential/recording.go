@@ -92,10 +92,22 @@ func (r *recording) of(requests []*request) (*recording, error) {
 			return nil, fmt.Errorf("%v was not asked", q)
 		}
 		a = normalise(a, q.kind, sent)
-		a.At = time.Time{}
+		a.forgetTimes()
 		part.keep(q.String(), a)
 	}
 	return part, nil
+}
+
+// forgetTimes: of a normalised answer nothing is the time of the request any more.
+func (a *answer) forgetTimes() {
+	if a == nil {
+		return
+	}
+	a.At = time.Time{}
+	a.After.forgetTimes()
+	for _, step := range a.Steps {
+		step.forgetTimes()
+	}
 }
 
 // base returns the object that a request edits.
@@ -107,7 +119,7 @@ func (r *recording) base(q *request) map[string]any {
 // requests are the requests whose answers there are, in the order of their names.
 func (r *recording) requests() ([]*request, error) {
 	var list []*request
-	for _, name := range slices.Sorted(maps.Keys(r.Answers)) {
+	for _, name := range sortedAnswers(r) {
 		q, err := parseRequest(r.Catalog, name)
 		if err != nil {
 			return nil, err
@@ -116,6 +128,8 @@ func (r *recording) requests() ([]*request, error) {
 	}
 	return list, nil
 }
+
+func sortedAnswers(r *recording) []string { return slices.Sorted(maps.Keys(r.Answers)) }
 
 func (r *recording) answer(name string) *answer {
 	r.mu.Lock()

@@ -2,6 +2,7 @@ package differential
 
 import (
 	"path/filepath"
+	"sync"
 	"testing"
 )
 
@@ -48,5 +49,47 @@ func TestRecordingForgets(t *testing.T) {
 	read.use(&object{o.kind, more, changed})
 	if read.answer(ofMore) != nil {
 		t.Error("the answer about another object of more stays")
+	}
+}
+
+// TestChanges: what the judge answers otherwise than it did is found, of objects that are as they were.
+func TestChanges(t *testing.T) {
+	judge := startOurs(t)
+	r, err := openRecording(recorded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear(r.Answers)
+	c := &comparisonRun{ours: startOurs(t), recording: r, log: t.Output(), workers: 1, judge: sync.OnceValues(func() (*side, error) { return judge, nil })}
+	if err := c.load(t.Context(), []string{"v1 ConfigMap", "v1 Secret"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	old := newRecording()
+	old.Small = map[string]map[string]any{"v1 ConfigMap": r.Small["v1 ConfigMap"]}
+	for name, code := range map[string]int{
+		"create v1 ConfigMap small":               201,
+		"create v1 ConfigMap small immutable=1":   201, // which is refused
+		"create v1 ConfigMap small gone=true":     201,
+		"create v1 Secret small":                  500, // which was another object
+		"create example.com/v1 Gone small":        500,
+		"create v1 ConfigMap small metadata.name": 500, // which is no request any more
+	} {
+		old.keep(name, &answer{Code: code})
+	}
+	created, err := c.judge()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := created.ask(t.Context(), &request{verb: create, kind: r.Catalog.find("v1", "ConfigMap"), base: small}, r.Small["v1 ConfigMap"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	old.keep("create v1 ConfigMap small", normalise(a, r.Catalog.find("v1", "ConfigMap"), r.Small["v1 ConfigMap"]))
+	result, err := c.changes(t.Context(), old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result.total() < 2 || !result.differed["create v1 ConfigMap small immutable=1"] || result.differed["create v1 ConfigMap small"] || result.differed["create v1 Secret small"] {
+		t.Errorf("of %d requests %v are answered otherwise", result.total(), result.differed)
 	}
 }

@@ -219,7 +219,7 @@ var readOptions = []string{
 var watchOptions = []string{
 	"resourceVersion=x", "limit=1&resourceVersion=x", "resourceVersionMatch=Exact", "resourceVersionMatch=NotOlderThan", "sendInitialEvents=true", "sendInitialEvents=false",
 	"sendInitialEvents=true&resourceVersionMatch=Exact", "sendInitialEvents=x", "continue=x&resourceVersion=x", "timeoutSeconds=x", "allowWatchBookmarks=x", "fieldSelector=invented%3D1", "labelSelector=%3D",
-	"resourceVersion=0", "resourceVersion=1", "sendInitialEvents=true&resourceVersionMatch=NotOlderThan", "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true",
+	"resourceVersion=0", "resourceVersion=$since", "sendInitialEvents=true&resourceVersionMatch=NotOlderThan", "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true",
 }
 
 // readsOf asks for the list of an object, and the object, with every option, and with methods that
