@@ -114,7 +114,11 @@ func (s *polls[T]) poll() error {
 // for. One that answers at once each time that something changes, or a proxy before it, would be asked
 // again and again otherwise, for as long as changes come.
 func (s *polls[T]) rest() error {
-	wait := time.NewTimer(time.Until(s.next))
+	left := time.Until(s.next)
+	if left <= 0 { // as nearly always: no timer is needed
+		return context.Cause(s.ctx)
+	}
+	wait := time.NewTimer(left)
 	defer wait.Stop()
 	select {
 	case <-wait.C:
