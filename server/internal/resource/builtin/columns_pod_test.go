@@ -113,6 +113,14 @@ func TestPodStatus(t *testing.T) {
 			p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, terminated("once", "Completed", 0, 0))
 			p.Status.Conditions = nil
 		}, "1/2", "NotReady", "0"},
+		{"one completed, one failed", func(p *corev1.Pod) {
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{terminated("web", "Completed", 0, 0), terminated("other", "Error", 1, 0)}
+		}, "0/1", "Error", "0"},
+		{"one completed, one failed, one running", func(p *corev1.Pod) {
+			p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "once"})
+			p.Status.ContainerStatuses = append([]corev1.ContainerStatus{terminated("once", "Completed", 0, 0), terminated("other", "", 3, 0)}, p.Status.ContainerStatuses...)
+			p.Status.Conditions = nil
+		}, "1/2", "ExitCode:3", "0"},
 		{"evicted", func(p *corev1.Pod) {
 			p.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted"}
 		}, "0/1", "Evicted", "0"},

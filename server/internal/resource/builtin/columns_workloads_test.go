@@ -89,6 +89,7 @@ func TestJobRow(t *testing.T) {
 		}, []any{"j", "Complete", "3/3", "30m"}},
 		{"failed", func(j *batchv1.Job) { j.Status.Conditions = holds(batchv1.JobFailureTarget, batchv1.JobFailed) }, []any{"j", "Failed", "0/3", ""}},
 		{"failing", func(j *batchv1.Job) { j.Status.Conditions = holds(batchv1.JobFailureTarget) }, []any{"j", "FailureTarget", "0/3", ""}},
+		{"succeeding", func(j *batchv1.Job) { j.Status.Conditions = holds(batchv1.JobSuccessCriteriaMet) }, []any{"j", "SuccessCriteriaMet", "0/3", ""}},
 		{"suspended", func(j *batchv1.Job) { j.Status.Conditions = holds(batchv1.JobSuspended) }, []any{"j", "Suspended", "0/3", ""}},
 		{"terminating", func(j *batchv1.Job) {
 			j.DeletionTimestamp = &ended

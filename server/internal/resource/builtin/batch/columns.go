@@ -52,6 +52,8 @@ func jobStatus(j *batchv1.Job) string {
 		return "Suspended"
 	case holds(batchv1.JobFailureTarget):
 		return "FailureTarget"
+	case holds(batchv1.JobSuccessCriteriaMet):
+		return "SuccessCriteriaMet"
 	}
 	return "Running"
 }

@@ -130,7 +130,7 @@ func (s *podSummary) addContainers(p *corev1.Pod, sidecars map[string]bool) {
 			s.restarts.add(c)
 		}
 	}
-	running := false
+	running, failure := false, ""
 	// Backwards, so that the first container that has something to say wins.
 	for i := len(p.Status.ContainerStatuses) - 1; i >= 0; i-- {
 		c := &p.Status.ContainerStatuses[i]
@@ -140,17 +140,23 @@ func (s *podSummary) addContainers(p *corev1.Pod, sidecars map[string]bool) {
 			s.status = waitingReason(c)
 		case c.State.Terminated != nil:
 			s.status = terminationReason(c.State.Terminated)
+			if c.State.Terminated.ExitCode != 0 {
+				failure = s.status
+			}
 		case c.Ready && c.State.Running != nil:
 			running = true
 			s.ready++
 		}
 	}
-	// One finished container does not make a pod that still runs completed.
-	if s.status == "Completed" && running {
+	// One finished container does not make a pod completed that still runs, or of which another one failed.
+	switch {
+	case s.status != "Completed":
+	case running && podCondition(p, corev1.PodReady):
+		s.status = string(corev1.PodRunning)
+	case failure != "":
+		s.status = failure
+	case running:
 		s.status = "NotReady"
-		if podCondition(p, corev1.PodReady) {
-			s.status = string(corev1.PodRunning)
-		}
 	}
 }
 
