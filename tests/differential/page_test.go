@@ -37,9 +37,12 @@ func TestPageOfDifferences(t *testing.T) {
 
 const introduction = `# What is answered differently from kube-apiserver
 
-Every answer to a create, an update, a patch, a delete or a write of a subresource, and what reads and watches show of it, is compared with that of
-kube-apiserver 1.37.2: code, reason, causes, message, object, warnings and headers ([tests/differential](../../tests/differential/doc.go)). The %d differences below stand on purpose. What
-is different and does not stand here is a fault: please report it.
+[tests/differential](../../tests/differential/doc.go) asks this server and kube-apiserver 1.37.2 the same: creates, updates, patches, deletes and writes of
+subresources, with one field or two set to odd values, and sequences of writes, reads and watches of one object. It compares code, reason, causes, message,
+object and warnings, and in sequences also headers. Both servers allow every request, and run the admission plugins that kube-apiserver runs by default.
+The %d differences below stand on purpose; what differs of [admission plugins](../operators/admission-plugins.md), [custom resources](custom-resources.md)
+and [validation](validation.md) stands there. Please report any other as a fault. Status of a few kinds, fields within members of unions that no object of
+the comparison has, and requests of users who may not do everything are not compared yet.
 
 Most are fields whose feature gate is closed by default in Kubernetes. There are no feature gates here: such a field is kept, and checked if there are
 rules for it.
