@@ -84,6 +84,9 @@ func TestDifferential(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if i := slices.IndexFunc(s.verbs, func(verb string) bool { return !slices.Contains(allVerbs, verb) }); i >= 0 {
+		t.Fatalf("VERBS: %q is none of %s", s.verbs[i], strings.Join(allVerbs, ","))
+	}
 	result, err := c.run(t.Context(), s)
 	if result != nil {
 		show(t, result)
@@ -93,6 +96,9 @@ func TestDifferential(t *testing.T) {
 	}
 	if *recordAt != "" {
 		record(t, c, s, result)
+	}
+	if result.total() == 0 {
+		t.Error("nothing was asked: no request is of these VERBS, KINDS, PAIRS and MATCH")
 	}
 	if n := result.undeclared(); n > 0 {
 		t.Errorf("%d of %d requests are answered differently", n, result.total())
@@ -125,13 +131,13 @@ func record(t *testing.T, c *comparisonRun, s selection, result *report) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := part.save(*recordAt); err != nil {
+		t.Fatal(err)
+	}
 	fmt.Fprintln(t.Output(), "\nkube-apiserver now (ours), and in the recording before (judge):")
 	changed.write(t.Output(), *most)
 	if *changesAt != "" {
 		writeFile(t, *changesAt, changed.list)
-	}
-	if err := part.save(*recordAt); err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -147,6 +153,9 @@ func show(t *testing.T, result *report) {
 }
 
 func writeFile(t *testing.T, at string, write func(io.Writer)) {
+	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	file, err := os.Create(at)
 	if err != nil {
 		t.Fatal(err)

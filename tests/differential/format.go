@@ -134,7 +134,7 @@ const watchFor = 10 * time.Second
 
 // watch reads so many events of a watch, or fewer if the server ends it or sends no more. They are the
 // answer's body.
-func (p *player) watch(ctx context.Context, m message, at, accept string, events int) (*answer, error) {
+func (p *player) watch(ctx context.Context, m message, at, accept string, s *step) (*answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, watchFor)
 	defer cancel()
 	response, err := p.side.send(ctx, m, at, accept)
@@ -149,7 +149,7 @@ func (p *player) watch(ctx context.Context, m message, at, accept string, events
 	decoder := json.NewDecoder(response.Body)
 	decoder.UseNumber()
 	list := []any{}
-	for len(list) < events {
+	for len(list) < s.events {
 		var event map[string]any
 		err := decoder.Decode(&event)
 		if errors.Is(err, io.EOF) || ctx.Err() != nil {
@@ -159,10 +159,21 @@ func (p *player) watch(ctx context.Context, m message, at, accept string, events
 			return nil, err
 		}
 		list = append(list, event)
+		if s.untilGone && event["type"] == "DELETED" && p.isCurrent(event["object"]) {
+			break
+		}
 	}
 	a.At = time.Now()
 	a.Body = map[string]any{"events": list}
 	return a, nil
+}
+
+// isCurrent reports whether an object is the last one that a step has shown, in whatever version.
+func (p *player) isCurrent(object any) bool {
+	at := path{"metadata", "uid"}
+	is, _ := get(object, at)
+	want, _ := get(p.current, at)
+	return is != nil && is == want
 }
 
 // headers compares what both servers must say in the headers of an answer.

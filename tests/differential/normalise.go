@@ -82,12 +82,9 @@ func (n *normaliser) findUIDs(value any) {
 	}
 }
 
-// isUID: the uid, or what a table shows of it.
 func isUID(n *normaliser, value any) bool {
 	text, _ := value.(string)
-	return slices.ContainsFunc(n.uids, func(uid string) bool {
-		return text == uid || text == "batch.kubernetes.io/controller-uid="+uid
-	})
+	return slices.Contains(n.uids, text)
 }
 
 var age = regexp.MustCompile(`^\d+s$`)
@@ -117,7 +114,7 @@ var words = []struct {
 }{
 	// Of a Job that is refused: the answer has no object to know the uid from.
 	{`controller-uid":"<the uid>"`, regexp.MustCompile(`controller-uid":"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"`)},
-	// Of a table without the object, which has the uid.
+	// Of a table.
 	{"batch.kubernetes.io/controller-uid=<the uid>", regexp.MustCompile(`batch\.kubernetes\.io/controller-uid=[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)},
 	{"kube-api-access-*", regexp.MustCompile(`kube-api-access-[a-z0-9]{5}\b`)},
 	// Where kube-apiserver's source makes the table of its kinds.

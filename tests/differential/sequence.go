@@ -34,6 +34,8 @@ type step struct {
 	body func(*player) any
 	// events is how many events a watch is read for; its answer is their list.
 	events int
+	// untilGone: the watch ends, too, when the last object that a step has shown is deleted.
+	untilGone bool
 }
 
 // player plays a sequence on a server.
@@ -121,7 +123,7 @@ func (p *player) play(ctx context.Context, s *step) (*answer, error) {
 		}
 	}
 	if s.events > 0 {
-		return p.watch(ctx, m, at, accept, s.events)
+		return p.watch(ctx, m, at, accept, s)
 	}
 	a, err := p.exchange(ctx, m, at, accept)
 	if err != nil {

@@ -67,7 +67,7 @@ func lifeOf(*object) []step {
 		{name: "get at last", at: "/{name}"},
 		{name: "list at last", query: thisOne},
 	}
-	return append(steps, step{name: "watch", query: "watch=true&resourceVersion=$since&timeoutSeconds=1&" + thisOne, events: 100})
+	return append(steps, step{name: "watch", query: "watch=true&resourceVersion=$since&timeoutSeconds=5&" + thisOne, events: 100, untilGone: true})
 }
 
 func theBase(p *player) any    { return p.base }
@@ -157,7 +157,7 @@ func formatsOf(o *object) []step {
 		steps = append(steps, step{name: "table with " + include, at: "/{name}", query: "includeObject=" + include, accept: "application/json;as=Table;v=v1;g=meta.k8s.io"})
 	}
 	for _, format := range []string{asJSON, asYAML, "application/json;as=Table;v=v1;g=meta.k8s.io", "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io", "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io", "application/json;stream=watch", "*/*", "image/png"} {
-		steps = append(steps, step{name: "watch as " + format, query: "watch=true&timeoutSeconds=1&" + thisOne, accept: format, events: 1})
+		steps = append(steps, step{name: "watch as " + format, query: "watch=true&timeoutSeconds=10&" + thisOne, accept: format, events: 1})
 	}
 	return steps
 }
@@ -234,7 +234,13 @@ func readsOf(*object) []step {
 		steps = append(steps, s)
 	}
 	for _, query := range watchOptions {
-		s := step{name: "watch " + query, query: "watch=true&timeoutSeconds=1&" + query, events: 2}
+		s := step{name: "watch " + query, query: "watch=true&timeoutSeconds=10&" + query, events: 1}
+		if strings.Contains(query, "allowWatchBookmarks") {
+			s.events++
+		}
+		if strings.Contains(query, "$since") { // there is none
+			s.query = strings.Replace(s.query, "timeoutSeconds=10", "timeoutSeconds=1", 1)
+		}
 		if !strings.Contains(query, "fieldSelector") {
 			s.query += "&" + thisOne
 		}
