@@ -59,7 +59,7 @@ func (s *Server) admissionPlugins(w *writePath, a *authorization) (admission.Plu
 	}
 	tolerations := podrules.NewTolerationRestriction(w.set, s.plugins.Tolerations)
 	selectors := podrules.NewNodeSelectors(w.set, s.plugins.NodeSelectors)
-	requests, classes := csr.New(a.authorizer), podrules.NewRuntimeClasses(w.set)
+	requests, classes, nodes := csr.New(a.authorizer), podrules.NewRuntimeClasses(w.set), podrules.NewNodeFeatures(w.set)
 	plugins := admission.Plugins{
 		admission.NamespaceLifecycle: {Mutate: namespace.Lifecycle(w.set)},
 		admission.ServiceAccount:     {Mutate: w.accounts.Admit},
@@ -72,7 +72,9 @@ func (s *Server) admissionPlugins(w *writePath, a *authorization) (admission.Plu
 		admission.AlwaysPullImages:                 {Mutate: podrules.AlwaysPullImages},
 		admission.ExtendedResourceToleration:       {Mutate: podrules.ExtendedResourceToleration},
 		admission.LimitPodHardAntiAffinityTopology: {Validate: podrules.LimitHardAntiAffinity},
+		admission.NodeDeclaredFeatureValidator:     {Validate: nodes.ValidateFeatures},
 		admission.PodNodeSelector:                  {Mutate: selectors.Mutate, Validate: selectors.Validate},
+		admission.PodResizeValidator:               {Validate: nodes.ValidateResize},
 		admission.PodTopologyLabels:                {Mutate: podrules.NewTopologyLabels(w.set).Mutate},
 		admission.PodTolerationRestriction:         {Mutate: tolerations.Mutate, Validate: tolerations.Validate},
 		admission.RuntimeClass:                     {Mutate: classes.Mutate, Validate: classes.Validate},

@@ -70,13 +70,11 @@ var order = []string{
 
 // unsupportedPlugins are the plugins of Kubernetes that this server does not have.
 // Disabling one of them is no error: it is off.
-var unsupportedPlugins = []string{
-	ImagePolicyWebhook, PodGroupProtection, NodeDeclaredFeatureValidator, PodResizeValidator,
-}
+var unsupportedPlugins = []string{ImagePolicyWebhook, PodGroupProtection}
 
 // onInKubernetes are those of them that kube-apiserver has on by default. Enabling one is no
 // error: it is how the default list is written out.
-var onInKubernetes = []string{PodGroupProtection, NodeDeclaredFeatureValidator, PodResizeValidator}
+var onInKubernetes = []string{PodGroupProtection}
 
 // offByDefault are the plugins that run only if they are enabled, as in Kubernetes.
 var offByDefault = []string{
