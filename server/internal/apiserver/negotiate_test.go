@@ -49,6 +49,16 @@ func TestForms(t *testing.T) {
 				t.Errorf("the items have a kind, unlike those in JSON:\n%s", body)
 			}
 		}},
+		{list, "application/yaml;as=Table;v=v1;g=meta.k8s.io", "application/yaml", func(t *testing.T, body []byte) {
+			data, err := yaml.YAMLToJSON(body)
+			must(t, err)
+			checkTable(t, data, 3, "PartialObjectMetadata")
+		}},
+		{"/api/v1/namespaces/none/pods", "application/yaml;as=Table;v=v1;g=meta.k8s.io", "application/yaml", func(t *testing.T, body []byte) {
+			if !strings.HasSuffix(string(body), "rows: []\n") {
+				t.Errorf("empty table is %s", body)
+			}
+		}},
 		{"/api/v1/namespaces/none/pods", "application/yaml", "application/yaml", func(t *testing.T, body []byte) {
 			if !strings.HasSuffix(string(body), "items: []\n") {
 				t.Errorf("empty list is %s", body)

@@ -300,7 +300,7 @@ func TestWatchShapes(t *testing.T) {
 				e := stream.next()
 				var table metav1.Table
 				must(t, json.Unmarshal(e.Object, &table))
-				if table.Kind != "Table" || (len(table.ColumnDefinitions) > 0) != (i == 0) || len(table.Rows) != 1 {
+				if table.Kind != "Table" || (table.ColumnDefinitions != nil) != (i == 0) || len(table.Rows) != 1 {
 					t.Errorf("event %d: %s %s", i, e.Type, e.Object)
 				}
 			}

@@ -205,18 +205,36 @@ func (p Encoder) row(ctx context.Context, o *watchcache.Object, include metav1.I
 // writeYAML writes the items one by one, as a list of any length would be too
 // much to convert at once.
 func (l *listWriter) writeYAML(p read.Page, meta []byte) error {
-	gvk := l.listKind()
-	head, err := yaml.JSONToYAML(fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,"metadata":%s}`, gvk.Kind, gvk.GroupVersion().String(), meta))
+	head, err := l.head(meta)
 	if err != nil {
 		return err
 	}
-	if _, err := l.out.Write(append(head, "items:"...)); err != nil {
+	items := []byte("items")
+	if l.encoder.form.As == AsTable {
+		items = []byte("rows")
+	}
+	// What comes last in the head opens the items.
+	head = append(bytes.TrimSuffix(head, fmt.Appendf(nil, `,%q:[`, items)), closingBrace...)
+	if head, err = yaml.JSONToYAML(head); err != nil {
 		return err
+	}
+	if _, err := l.out.Write(append(append(head, items...), ':')); err != nil {
+		return err
+	}
+	item := l.encoder.itemAppender(l.answer.r.Context())
+	if l.encoder.form.As == AsTable {
+		item = func(_ []byte, o *watchcache.Object) ([]byte, error) {
+			return l.encoder.row(l.answer.r.Context(), o, l.include)
+		}
 	}
 	empty := true
 	for object := range p.Items {
 		empty = false
-		if err := l.writeYAMLItem(object); err != nil {
+		shown, err := item(nil, object)
+		if err != nil {
+			return err
+		}
+		if err := l.writeYAMLItem(shown); err != nil {
 			return err
 		}
 	}
@@ -229,11 +247,7 @@ func (l *listWriter) writeYAML(p read.Page, meta []byte) error {
 }
 
 // writeYAMLItem writes one item behind a dash, its lines indented below it.
-func (l *listWriter) writeYAMLItem(o *watchcache.Object) error {
-	shown, err := l.encoder.itemAppender(l.answer.r.Context())(nil, o)
-	if err != nil {
-		return err
-	}
+func (l *listWriter) writeYAMLItem(shown []byte) error {
 	text, err := yaml.JSONToYAML(shown)
 	if err != nil {
 		return err

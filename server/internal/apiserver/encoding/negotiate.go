@@ -215,10 +215,10 @@ func (f Offer) match(c AcceptClause) (Form, bool) {
 }
 
 // encodes reports whether a shape can be encoded: tables, whose cells may be
-// anything, exist only as JSON, and custom resources have no protobuf.
+// anything, exist only as JSON and YAML, and custom resources have no protobuf.
 func (f Offer) encodes(m Media, as string) bool {
 	if as == "Table" {
-		return m == JSON
+		return m == JSON || m == YAML
 	}
 	return m != Protobuf || !f.custom || as != ""
 }

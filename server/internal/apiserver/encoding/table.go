@@ -26,17 +26,13 @@ func IncludeObject(query url.Values) (metav1.IncludeObjectPolicy, error) {
 }
 
 // appendTableHead appends a table up to the bracket that opens its rows.
-// definitions nil leaves the definitions out, as in all but the first event of a
-// watch.
+// definitions nil is null, as in all but the first event of a watch.
 func appendTableHead(dst []byte, version string, meta []byte, definitions []metav1.TableColumnDefinition) ([]byte, error) {
 	dst = append(dst, `{"kind":"Table","apiVersion":"meta.k8s.io/`...)
 	dst = append(dst, version...)
 	dst = append(dst, `","metadata":`...)
 	dst = append(dst, meta...)
 	dst = append(dst, `,"columnDefinitions":`...)
-	if definitions == nil {
-		definitions = []metav1.TableColumnDefinition{}
-	}
 	encoded, err := json.Marshal(definitions)
 	if err != nil {
 		return nil, fmt.Errorf("encode table columns: %w", err)
