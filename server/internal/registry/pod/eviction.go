@@ -166,7 +166,7 @@ func deleteEvicted(ctx context.Context, pods registry.Registry, pod *corev1.Pod,
 
 func markEvicted(pod *corev1.Pod, now metav1.Time) {
 	condition := corev1.PodCondition{
-		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, ObservedGeneration: pod.Generation,
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
 		Reason: "EvictionByEvictionAPI", Message: "Eviction API: evicting", LastTransitionTime: now,
 	}
 	for i := range pod.Status.Conditions {
