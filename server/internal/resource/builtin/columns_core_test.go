@@ -21,7 +21,7 @@ func TestNodeRow(t *testing.T) {
 		"node-role.kubernetes.io/worker": "", "node-role.kubernetes.io/control-plane": "", "kubernetes.io/role": "worker",
 	}
 	full.Status.NodeInfo = corev1.NodeSystemInfo{
-		KubeletVersion: "v1.33.0", OSImage: "Linux", KernelVersion: "6.1", ContainerRuntimeVersion: "containerd://2.0",
+		KubeletVersion: "v1.33.0", OSImage: "Linux", KernelVersion: "6.1", Architecture: "arm64", ContainerRuntimeVersion: "containerd://2.0",
 	}
 	full.Status.Addresses = []corev1.NodeAddress{
 		{Type: corev1.NodeHostName, Address: "n1"}, {Type: corev1.NodeInternalIP, Address: "10.1.0.1"},
@@ -32,7 +32,7 @@ func TestNodeRow(t *testing.T) {
 	lost := &corev1.Node{ObjectMeta: createdAgo("n3", time.Minute), Status: ready(corev1.ConditionUnknown)}
 	runRows(t, []rowTest{
 		{"full", full, []any{
-			"n1", "Ready", "control-plane,worker", "26h", "v1.33.0", "10.1.0.1", "192.0.2.1", "Linux", "6.1", "containerd://2.0",
+			"n1", "Ready", "control-plane,worker", "26h", "v1.33.0", "10.1.0.1", "192.0.2.1", "Linux", "6.1 (arm64)", "containerd://2.0",
 		}},
 		{"drained", drained, []any{
 			"n2", "Ready,SchedulingDisabled", columns.None, "60s", "", columns.None, columns.None, columns.Unknown, columns.Unknown, columns.Unknown,

@@ -82,7 +82,7 @@ func TestServiceTypeChanges(t *testing.T) {
 		}
 		r.Strategy.Default(svc)
 		r.Strategy.PrepareForUpdate(svc, old)
-		return svc, complaints(append(r.Strategy.Validate(svc), r.Strategy.ValidateUpdate(svc, old)...))
+		return svc, complaints(r.Strategy.ValidateUpdate(svc, old))
 	}
 	for _, to := range []corev1.ServiceType{corev1.ServiceTypeClusterIP, corev1.ServiceTypeNodePort, corev1.ServiceTypeExternalName} {
 		svc, errs := change(to)

@@ -89,7 +89,7 @@ func beginDeletion(crd *apiextensionsv1.CustomResourceDefinition, now metav1.Tim
 }
 
 func defaultDefinition(crd *apiextensionsv1.CustomResourceDefinition) {
-	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&crd.Spec)
+	apiextensionsv1.SetDefaults_CustomResourceDefinition(crd)
 	if w := crd.Spec.Conversion.Webhook; w != nil && w.ClientConfig != nil && w.ClientConfig.Service != nil {
 		apiextensionsv1.SetDefaults_ServiceReference(w.ClientConfig.Service)
 	}

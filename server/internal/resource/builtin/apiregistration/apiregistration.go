@@ -120,8 +120,12 @@ func validateLocal(spec *apiregistrationv1.APIServiceSpec) field.ErrorList {
 func validateStatus(s *apiregistrationv1.APIServiceStatus) field.ErrorList {
 	var errs field.ErrorList
 	for i, c := range s.Conditions {
-		errs = append(errs, validate.OneOf(field.NewPath("status", "conditions").Index(i).Child("status"), c.Status,
-			apiregistrationv1.ConditionTrue, apiregistrationv1.ConditionFalse, apiregistrationv1.ConditionUnknown)...)
+		switch c.Status {
+		case apiregistrationv1.ConditionTrue, apiregistrationv1.ConditionFalse, apiregistrationv1.ConditionUnknown:
+		default:
+			errs = append(errs, field.NotSupported(field.NewPath("status", "conditions").Index(i).Child("status"), c.Status,
+				[]apiregistrationv1.ConditionStatus{apiregistrationv1.ConditionTrue, apiregistrationv1.ConditionFalse, apiregistrationv1.ConditionUnknown}))
+		}
 	}
 	return errs
 }

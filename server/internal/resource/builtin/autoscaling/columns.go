@@ -2,11 +2,13 @@ package autoscaling
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -31,28 +33,40 @@ var autoscalerColumns = []metav1.TableColumnDefinition{
 }
 
 func autoscalerLayout() columns.Layout {
-	return columns.Table(func(a *autoscalingv2.HorizontalPodAutoscaler, now time.Time) []any {
-		return []any{
-			a.Name, a.Spec.ScaleTargetRef.Kind + "/" + a.Spec.ScaleTargetRef.Name,
-			targetCells(a.Spec.Metrics, a.Status.CurrentMetrics), number(a.Spec.MinReplicas, columns.Unset, ""),
-			int64(a.Spec.MaxReplicas), int64(a.Status.CurrentReplicas), columns.Since(a.CreationTimestamp, now),
+	return columns.Table(autoscalerCells, autoscalerColumns...)
+}
+
+func autoscalerCells(a *autoscalingv2.HorizontalPodAutoscaler, now time.Time) []any {
+	return []any{
+		a.Name, a.Spec.ScaleTargetRef.Kind + "/" + a.Spec.ScaleTargetRef.Name,
+		targetCells(a.Spec.Metrics, a.Status.CurrentMetrics), number(a.Spec.MinReplicas, columns.Unset, ""),
+		int64(a.Spec.MaxReplicas), int64(a.Status.CurrentReplicas), columns.Since(a.CreationTimestamp, now),
+	}
+}
+
+// autoscalerV1Layout shows the metrics, too, that autoscaling/v1 carries in an annotation.
+func autoscalerV1Layout() columns.Layout {
+	return columns.Table(func(a *autoscalingv1.HorizontalPodAutoscaler, now time.Time) []any {
+		stored, err := v1ToStored(a)
+		if err != nil {
+			return columns.MetadataCells(autoscalerColumns, a, now)
 		}
+		stored.Spec.Metrics = inOrderOf(stored.Spec.Metrics, stored.Status.CurrentMetrics)
+		return autoscalerCells(stored, now)
 	}, autoscalerColumns...)
 }
 
-// autoscalerV1Layout shows the one metric that autoscaling/v1 has fields for.
-func autoscalerV1Layout() columns.Layout {
-	return columns.Table(func(a *autoscalingv1.HorizontalPodAutoscaler, now time.Time) []any {
-		targets := columns.None
-		if want := a.Spec.TargetCPUUtilizationPercentage; want != nil {
-			targets = "cpu: " + number(a.Status.CurrentCPUUtilizationPercentage, columns.Unknown, "%") + "/" + number(want, "", "%")
-		}
-		return []any{
-			a.Name, a.Spec.ScaleTargetRef.Kind + "/" + a.Spec.ScaleTargetRef.Name, targets,
-			number(a.Spec.MinReplicas, columns.Unset, ""), int64(a.Spec.MaxReplicas), int64(a.Status.CurrentReplicas),
-			columns.Since(a.CreationTimestamp, now),
-		}
-	}, autoscalerColumns...)
+// inOrderOf puts the cpu's utilization, which autoscaling/v1 has a field for, among the other metrics where it
+// is among their statuses, which have the order of the metrics that are stored.
+func inOrderOf(metrics []autoscalingv2.MetricSpec, statuses []autoscalingv2.MetricStatus) []autoscalingv2.MetricSpec {
+	last := len(metrics) - 1
+	at := slices.IndexFunc(statuses, func(s autoscalingv2.MetricStatus) bool {
+		return s.Resource != nil && s.Resource.Name == corev1.ResourceCPU && s.Resource.Current.AverageUtilization != nil
+	})
+	if last < 0 || at < 0 || at >= last || cpuTarget(metrics[last]) == nil {
+		return metrics
+	}
+	return slices.Insert(slices.Clone(metrics[:last]), at, metrics[last])
 }
 
 func targetCells(specs []autoscalingv2.MetricSpec, statuses []autoscalingv2.MetricStatus) string {

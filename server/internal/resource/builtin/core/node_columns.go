@@ -22,7 +22,7 @@ func nodeLayout() columns.Layout {
 		return []any{
 			n.Name, nodeStatus(n), columns.Or(nodeRoles(n.Labels), columns.None), columns.Since(n.CreationTimestamp, now), info.KubeletVersion,
 			nodeAddress(n, corev1.NodeInternalIP), nodeAddress(n, corev1.NodeExternalIP),
-			columns.Or(info.OSImage, columns.Unknown), columns.Or(info.KernelVersion, columns.Unknown), columns.Or(info.ContainerRuntimeVersion, columns.Unknown),
+			columns.Or(info.OSImage, columns.Unknown), kernel(info), columns.Or(info.ContainerRuntimeVersion, columns.Unknown),
 		}
 	},
 		columns.NameColumn,
@@ -72,4 +72,13 @@ func nodeAddress(n *corev1.Node, want corev1.NodeAddressType) string {
 		}
 	}
 	return columns.None
+}
+
+// kernel is the kernel of a node and the architecture that it is for.
+func kernel(info *corev1.NodeSystemInfo) string {
+	version := columns.Or(info.KernelVersion, columns.Unknown)
+	if info.Architecture == "" {
+		return version
+	}
+	return version + " (" + info.Architecture + ")"
 }

@@ -100,7 +100,7 @@ func validateGateChange(pod, old *corev1.Pod) field.ErrorList {
 		errs = append(errs, validateNarrowedAffinity(nodeAffinity(pod.Spec.Affinity), nodeAffinity(old.Spec.Affinity))...)
 		for key, value := range old.Spec.NodeSelector {
 			if got, ok := pod.Spec.NodeSelector[key]; !ok || got != value {
-				errs = append(errs, field.Invalid(validate.SpecPath.Child("nodeSelector"), pod.Spec.NodeSelector, "only additions are allowed (no mutations or deletions)"))
+				errs = append(errs, field.Invalid(validate.SpecPath.Child("nodeSelector"), pod.Spec.NodeSelector, "only additions to spec.nodeSelector are allowed (no mutations or deletions)"))
 				break
 			}
 		}

@@ -25,10 +25,12 @@ func serviceRules() define.Rules[*corev1.Service] {
 			}
 		},
 		PrepareForUpdate: dropForType,
-		Validate:         validateService,
-		ValidateUpdate:   validateServiceUpdate,
-		ValidateStatus:   validateServiceStatus,
-		Warnings:         serviceWarnings,
+		ValidateCreate:   validateService,
+		ValidateUpdate: func(svc, old *corev1.Service) field.ErrorList {
+			return append(validateServiceUpdate(svc, old), validateService(svc)...)
+		},
+		ValidateStatus: validateServiceStatus,
+		Warnings:       serviceWarnings,
 		StatusWarnings: func(svc *corev1.Service) []string {
 			var warnings []string
 			at := field.NewPath("status", "loadBalancer", "ingress")

@@ -37,7 +37,7 @@ func validateContainers(path *field.Path, spec *corev1.PodSpec, refs references)
 		at, c := path.Child("containers").Index(i), &spec.Containers[i]
 		errs = append(errs, validateContainer(at, c, spec, refs)...)
 		unique(at, c.Name)
-		errs = append(errs, validateLifecycle(at, c)...)
+		errs = append(errs, validateLifecycle(at, c, spec.TerminationGracePeriodSeconds)...)
 		errs = append(errs, validateProbes(at, c)...)
 		errs = append(errs, validateRestartPolicy(at, c)...)
 	}
@@ -47,15 +47,17 @@ func validateContainers(path *field.Path, spec *corev1.PodSpec, refs references)
 	for i := range spec.InitContainers {
 		at, c := path.Child("initContainers").Index(i), &spec.InitContainers[i]
 		errs = append(errs, validateContainer(at, c, spec, refs)...)
-		if c.RestartPolicy != nil || len(c.RestartPolicyRules) > 0 {
+		if c.RestartPolicy != nil {
 			errs = append(errs, validateRestartPolicy(at, c)...)
+		} else if len(c.RestartPolicyRules) > 0 {
+			errs = append(errs, field.Required(at.Child("restartPolicy"), rulesNeedPolicy))
 		}
 		if c.Name != "" || names.Has("") { // of several names that are missing, those of init containers alone are no repetition
 			unique(at, c.Name)
 		}
 		// Containers that run one after the other may have the same ports. The index is kube-apiserver's.
 		errs = append(errs, claimHostPorts(path.Child("initContainers").Index(0).Child("ports"), c.Ports, sets.New[string]())...)
-		errs = append(errs, validateInitContainer(at, c)...)
+		errs = append(errs, validateInitContainer(at, c, spec.TerminationGracePeriodSeconds)...)
 	}
 	for i := range spec.InitContainers {
 		names.Insert(spec.InitContainers[i].Name)
@@ -120,6 +122,8 @@ func validateResizePolicy(path *field.Path, list []corev1.ContainerResizePolicy,
 	return errs
 }
 
+const rulesNeedPolicy = "must specify restartPolicy when restart rules are used"
+
 // validateRestartPolicy checks a container's own policy (KEP-5307).
 func validateRestartPolicy(path *field.Path, c *corev1.Container) field.ErrorList {
 	const maxRules, maxExitCodes = 20, 255
@@ -129,7 +133,7 @@ func validateRestartPolicy(path *field.Path, c *corev1.Container) field.ErrorLis
 	case c.RestartPolicy != nil:
 		errs = append(errs, validate.Supported(at, *c.RestartPolicy, corev1.ContainerRestartPolicyAlways, corev1.ContainerRestartPolicyNever, corev1.ContainerRestartPolicyOnFailure)...)
 	case len(c.RestartPolicyRules) > 0:
-		errs = append(errs, field.Required(at, "must specify restartPolicy when restart rules are used"))
+		errs = append(errs, field.Required(at, rulesNeedPolicy))
 	}
 	if n := len(c.RestartPolicyRules); n > maxRules {
 		errs = append(errs, field.TooMany(rules, n, maxRules))
@@ -151,10 +155,10 @@ func validateRestartPolicy(path *field.Path, c *corev1.Container) field.ErrorLis
 
 // validateInitContainer refuses what makes no sense before a pod runs, unless
 // the container is a sidecar (KEP-753).
-func validateInitContainer(path *field.Path, c *corev1.Container) field.ErrorList {
+func validateInitContainer(path *field.Path, c *corev1.Container, grace *int64) field.ErrorList {
 	sidecar := c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 	if sidecar {
-		return append(validateLifecycle(path, c), validateProbes(path, c)...)
+		return append(validateLifecycle(path, c, grace), validateProbes(path, c)...)
 	}
 	var errs field.ErrorList
 	forbid := func(name string, present bool) {

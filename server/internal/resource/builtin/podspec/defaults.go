@@ -182,6 +182,9 @@ func defaultScaleIO(mode, fileSystem *string) {
 }
 
 func defaultProjected(p *corev1.ProjectedVolumeSource) {
+	if len(p.Sources) == 0 {
+		p.Sources = nil // no sources are null in JSON
+	}
 	define.SetDefaultPtr(&p.DefaultMode, defaultVolumeMode)
 	for i := range p.Sources {
 		if token := p.Sources[i].ServiceAccountToken; token != nil {

@@ -39,15 +39,17 @@ func validateEnv(path *field.Path, c *corev1.Container) field.ErrorList {
 		if from.Prefix != "" {
 			errs = append(errs, validate.Invalid(at.Child("prefix"), from.Prefix, validation.IsRelaxedEnvVarName(from.Prefix))...)
 		}
+		if from.ConfigMapRef != nil {
+			errs = append(errs, validate.RequiredSyntax(at.Child("configMapRef", "name"), from.ConfigMapRef.Name, validation.IsDNS1123Subdomain)...)
+		}
+		if from.SecretRef != nil {
+			errs = append(errs, validate.RequiredSyntax(at.Child("secretRef", "name"), from.SecretRef.Name, validation.IsDNS1123Subdomain)...)
+		}
 		switch {
+		case from.ConfigMapRef == nil && from.SecretRef == nil:
+			errs = append(errs, field.Invalid(path.Child("envFrom"), "", "must specify one of: `configMapRef` or `secretRef`"))
 		case from.ConfigMapRef != nil && from.SecretRef != nil:
 			errs = append(errs, field.Invalid(path.Child("envFrom"), "", "may not have more than one field specified at a time"))
-		case from.ConfigMapRef != nil:
-			errs = append(errs, validate.RequiredSyntax(at.Child("configMapRef", "name"), from.ConfigMapRef.Name, validation.IsDNS1123Subdomain)...)
-		case from.SecretRef != nil:
-			errs = append(errs, validate.RequiredSyntax(at.Child("secretRef", "name"), from.SecretRef.Name, validation.IsDNS1123Subdomain)...)
-		default:
-			errs = append(errs, field.Invalid(path.Child("envFrom"), "", "must specify one of: `configMapRef` or `secretRef`"))
 		}
 	}
 	return errs
@@ -74,7 +76,7 @@ func validateEnvSource(path *field.Path, e *corev1.EnvVar) field.ErrorList {
 	}
 	if from.FileKeyRef != nil {
 		sources++
-		errs = append(errs, validate.Required(path.Child("fileKeyRef", "path"), from.FileKeyRef.Path)...)
+		errs = append(errs, validateFileKeyRef(path.Child("fileKeyRef"), from.FileKeyRef)...)
 	}
 	switch {
 	case sources == 0:
@@ -83,6 +85,49 @@ func validateEnvSource(path *field.Path, e *corev1.EnvVar) field.ErrorList {
 		errs = append(errs, field.Invalid(path, "", "may not be specified when `value` is not empty"))
 	case sources > 1:
 		errs = append(errs, field.Invalid(path, "", "may not have more than one field specified at a time"))
+	}
+	return errs
+}
+
+// validateFileKeyRef checks a reference to a variable in a file (KEP-3721).
+func validateFileKeyRef(path *field.Path, ref *corev1.FileKeySelector) field.ErrorList {
+	errs := validate.RequiredSyntax(path.Child("key"), ref.Key, validation.IsRelaxedEnvVarName)
+	errs = append(errs, validate.RequiredSyntax(path.Child("volumeName"), ref.VolumeName, validation.IsDNS1123Label)...)
+	return append(errs, validate.NoParentDir(path.Child("path"), ref.Path)...)
+}
+
+// validateVariableFiles: files of variables are in volumes that nothing but the pod writes.
+func validateVariableFiles(path *field.Path, spec *corev1.PodSpec) field.ErrorList {
+	var errs field.ErrorList
+	var volumes map[string]*corev1.Volume // of a pod that has such files
+	check := func(at *field.Path, env []corev1.EnvVar) {
+		for i := range env {
+			if env[i].ValueFrom == nil || env[i].ValueFrom.FileKeyRef == nil {
+				continue
+			}
+			if volumes == nil {
+				volumes = make(map[string]*corev1.Volume, len(spec.Volumes))
+				for i := range spec.Volumes {
+					volumes[spec.Volumes[i].Name] = &spec.Volumes[i]
+				}
+			}
+			name := env[i].ValueFrom.FileKeyRef.VolumeName
+			at := at.Child("env").Index(i).Child("valueFrom", "fileKeyRef", "volumeName")
+			if volume := volumes[name]; volume == nil {
+				errs = append(errs, field.NotFound(at, name))
+			} else if volume.EmptyDir == nil {
+				errs = append(errs, field.Invalid(at, name, "referenced volume must be of type emptyDir"))
+			}
+		}
+	}
+	for i := range spec.InitContainers {
+		check(path.Child("initContainers").Index(i), spec.InitContainers[i].Env)
+	}
+	for i := range spec.Containers {
+		check(path.Child("containers").Index(i), spec.Containers[i].Env)
+	}
+	for i := range spec.EphemeralContainers {
+		check(path.Child("ephemeralContainers").Index(i), spec.EphemeralContainers[i].Env)
 	}
 	return errs
 }

@@ -50,7 +50,7 @@ func ValidatePersistentSource(path *field.Path, v *corev1.PersistentVolume) fiel
 	})
 	member(u, "local", s.Local, func(at *field.Path, s *corev1.LocalVolumeSource) field.ErrorList {
 		errs := validate.NoParentDir(at.Child("path"), s.Path)
-		if v.Spec.NodeAffinity == nil || v.Spec.NodeAffinity.Required == nil {
+		if v.Spec.NodeAffinity == nil {
 			errs = append(errs, field.Required(path.Child("nodeAffinity"), "Local volume requires node affinity"))
 		}
 		return errs

@@ -48,7 +48,8 @@ func validateSpec(path *field.Path, spec *corev1.PodSpec, pod string) field.Erro
 	errs = append(errs, validateHostnameOverride(path, spec)...)
 	errs = append(errs, validateNames(path, spec)...)
 	errs = append(errs, validateAmounts(path.Child("overhead", "limits"), spec.Overhead)...)
-	return append(errs, validateOS(path, spec)...)
+	errs = append(errs, validateOS(path, spec)...)
+	return append(errs, validateVariableFiles(path, spec)...)
 }
 
 // ValidatePod checks the spec of the named pod.

@@ -1,6 +1,8 @@
 package podspec
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -44,16 +46,17 @@ func validateProbe(path *field.Path, p *corev1.Probe, once bool) field.ErrorList
 	return errs
 }
 
-func validateLifecycle(path *field.Path, c *corev1.Container) field.ErrorList {
+// validateLifecycle checks the hooks of a container whose pod has so many seconds to end; nil: unknown.
+func validateLifecycle(path *field.Path, c *corev1.Container, grace *int64) field.ErrorList {
 	if c.Lifecycle == nil {
 		return nil
 	}
 	var errs field.ErrorList
 	if h := c.Lifecycle.PostStart; h != nil {
-		errs = append(errs, validateHandler(path.Child("lifecycle", "postStart"), lifecycleHandler(*h))...)
+		errs = append(errs, validateHandler(path.Child("lifecycle", "postStart"), lifecycleHandler(*h, grace))...)
 	}
 	if h := c.Lifecycle.PreStop; h != nil {
-		errs = append(errs, validateHandler(path.Child("lifecycle", "preStop"), lifecycleHandler(*h))...)
+		errs = append(errs, validateHandler(path.Child("lifecycle", "preStop"), lifecycleHandler(*h, grace))...)
 	}
 	return errs
 }
@@ -65,14 +68,15 @@ type handler struct {
 	tcp     *corev1.TCPSocketAction
 	grpc    *corev1.GRPCAction
 	sleep   *corev1.SleepAction
+	grace   *int64 // how long a pod with a hook that sleeps has to end; nil: unknown
 }
 
 func probeHandler(h corev1.ProbeHandler) handler {
 	return handler{exec: h.Exec, httpGet: h.HTTPGet, tcp: h.TCPSocket, grpc: h.GRPC}
 }
 
-func lifecycleHandler(h corev1.LifecycleHandler) handler {
-	return handler{exec: h.Exec, httpGet: h.HTTPGet, tcp: h.TCPSocket, sleep: h.Sleep}
+func lifecycleHandler(h corev1.LifecycleHandler, grace *int64) handler {
+	return handler{exec: h.Exec, httpGet: h.HTTPGet, tcp: h.TCPSocket, sleep: h.Sleep, grace: grace}
 }
 
 // validateHandler checks that there is exactly one action and that it is
@@ -112,7 +116,10 @@ func validateHandler(path *field.Path, h handler) field.ErrorList {
 		return validate.PortNumber(at.Child("port"), h.grpc.Port)
 	})
 	action("sleep", h.sleep != nil, func(at *field.Path) field.ErrorList {
-		return validate.NotNegative(at.Child("seconds"), &h.sleep.Seconds)
+		if h.grace == nil || h.sleep.Seconds >= 0 && h.sleep.Seconds <= *h.grace {
+			return nil
+		}
+		return field.ErrorList{field.Invalid(at, h.sleep.Seconds, fmt.Sprintf("must be non-negative and less than terminationGracePeriodSeconds (%d)", *h.grace))}
 	})
 	if actions == 0 {
 		errs = append(errs, field.Required(path, "must specify a handler type"))

@@ -58,7 +58,9 @@ func validateRequirements(path *field.Path, r *corev1.ResourceRequirements, know
 		compute = compute || name == corev1.ResourceCPU || name == corev1.ResourceMemory
 	}
 	for _, name := range validate.SortedNames(r.Limits) {
-		check(limits.Key(string(name)), name, r.Limits[name])
+		at, limit := limits.Key(string(name)), r.Limits[name]
+		check(at, name, limit)
+		errs = append(errs, validateHugePages(at, name, limit)...)
 	}
 	for _, name := range validate.SortedNames(r.Requests) {
 		request, at := r.Requests[name], requests.Key(string(name))
@@ -71,14 +73,25 @@ func validateRequirements(path *field.Path, r *corev1.ResourceRequirements, know
 			errs = append(errs, field.Invalid(requests, request.String(), "must be equal to "+string(name)+" limit of "+limit.String()))
 		case limited && request.Cmp(limit) > 0:
 			errs = append(errs, field.Invalid(requests, request.String(), "must be less than or equal to "+string(name)+" limit of "+limit.String()))
-		case IsHugePages(name) && request.IsZero():
-			errs = append(errs, field.Invalid(at, request.String(), "must be greater than zero"))
 		}
+		errs = append(errs, validateHugePages(at, name, request)...)
 	}
 	if hugePages && !compute {
 		errs = append(errs, field.Forbidden(path, "HugePages require cpu or memory"))
 	}
 	return errs
+}
+
+// validateHugePages: of an amount of huge pages, all pages are whole.
+func validateHugePages(at *field.Path, name corev1.ResourceName, amount apiresource.Quantity) field.ErrorList {
+	if !IsHugePages(name) {
+		return nil
+	}
+	size, err := apiresource.ParseQuantity(strings.TrimPrefix(string(name), corev1.ResourceHugePagesPrefix))
+	if err == nil && size.Sign() > 0 && size.MilliValue()%1000 == 0 && amount.Value()%size.Value() == 0 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(at, amount.String(), amount.String()+" is not positive integer multiple of "+string(name))}
 }
 
 // validateClaimUses checks which claims of its pod a container uses, and which requests of them.

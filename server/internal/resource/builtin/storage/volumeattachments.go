@@ -21,6 +21,11 @@ const (
 
 func volumeAttachmentRules() define.Rules[*storagev1.VolumeAttachment] {
 	return define.Rules[*storagev1.VolumeAttachment]{
+		Default: func(a *storagev1.VolumeAttachment) {
+			if inline := a.Spec.Source.InlineVolumeSpec; inline != nil {
+				podspec.DefaultPersistentSource(&inline.PersistentVolumeSource)
+			}
+		},
 		ValidateCreate: func(a *storagev1.VolumeAttachment) field.ErrorList {
 			return append(validateAttachment(a), validateAttacher(attacherPath, a.Spec.Attacher)...)
 		},

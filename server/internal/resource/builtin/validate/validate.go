@@ -159,12 +159,16 @@ func PercentAtMost100(path *field.Path, value *intstr.IntOrString) field.ErrorLi
 	return nil
 }
 
-// IsZero reports whether a count or percentage is 0 or 0%.
+// IsZero reports whether a count or percentage is 0 or 0%. What is neither counts as 0, as in Kubernetes.
 func IsZero(value *intstr.IntOrString) bool {
 	if value == nil {
 		return false
 	}
-	return value.Type == intstr.Int && value.IntVal == 0 || value.Type == intstr.String && value.StrVal == "0%"
+	if value.Type == intstr.String && len(validation.IsValidPercent(value.StrVal)) == 0 {
+		n, err := strconv.Atoi(strings.TrimSuffix(value.StrVal, "%"))
+		return err == nil && n == 0
+	}
+	return value.IntValue() == 0
 }
 
 // LabelSelector checks the syntax of a selector.
