@@ -98,9 +98,9 @@ FLOWS ?=
 test-upstream: build judge components bin/kubectl ## Kubernetes' own components on our server and on kube-apiserver: what FLOWS (all; names of tests/upstream/testdata) end with, compared, and what is logged as an error
 	$(TEST) -count=1 -v -timeout=2h -run='^TestUpstream$$' ./tests/upstream -upstream.binaries=$(CURDIR)/bin -upstream.flows="$(FLOWS)"
 
-REQUESTS ?= 0
+REQUESTS ?= 50000
 KINDS    ?=
-VERBS    ?= create,update
+VERBS    ?=
 MATCH    ?=
 ONLY     ?=
 PAIRS    ?=
@@ -108,13 +108,12 @@ VALIDATION ?=
 GROUPS   ?= 40
 LIST     ?=
 
-test-differential: judge ## what kube-apiserver answers and what we do, compared: REQUESTS (0: all with one odd field) with SEED, of KINDS (e.g. Pod,Job) and VERBS (create, update, status, the patches merge, strategic, json and apply, delete and deletecollection); PAIRS: two odd fields at a time, of topics (containers,probes,volumes,selectors,ports,resources,strategies, or all); VALIDATION=1: unknown and doubled fields with each fieldValidation; MATCH an expression for their names, or ONLY the request of a name; GROUPS (40) in the report, and LIST a file for every difference, a line each
-	$(TEST) -count=1 -v -timeout=4h -run='^TestDifferential$$' ./tests/differential -differential.binaries=$(CURDIR)/bin -differential.recording=$(CURDIR)/bin/differential/recording.json.gz -differential.seed=$(SEED) -differential.requests=$(REQUESTS) -differential.kinds="$(KINDS)" -differential.verbs=$(VERBS) -differential.match='$(MATCH)' -differential.only='$(ONLY)' -differential.groups=$(GROUPS) $(if $(PAIRS),-differential.pairs=$(PAIRS)) $(if $(VALIDATION),-differential.validation) $(if $(LIST),-differential.list=$(abspath $(LIST)))
+test-differential: judge ## what kube-apiserver answers and what we do, compared: REQUESTS (50000; 0: all with one odd field) with SEED, of KINDS (e.g. Pod,Job) and VERBS (all; create, update, status, the patches merge, strategic, json and apply, delete and deletecollection, and sequences); PAIRS: two odd fields at a time, of topics (containers,probes,volumes,selectors,ports,resources,strategies, or all); VALIDATION=1: unknown and doubled fields with each fieldValidation; MATCH an expression for their names, or ONLY the request of a name; GROUPS (40) in the report, and LIST a file for every difference, a line each
+	$(TEST) -count=1 -v -timeout=4h -run='^TestDifferential$$' ./tests/differential -differential.binaries=$(CURDIR)/bin -differential.recording=$(CURDIR)/bin/differential/recording.json.gz -differential.seed=$(SEED) -differential.requests=$(REQUESTS) -differential.kinds="$(KINDS)" $(if $(VERBS),-differential.verbs=$(VERBS)) -differential.match='$(MATCH)' -differential.only='$(ONLY)' -differential.groups=$(GROUPS) $(if $(PAIRS),-differential.pairs=$(PAIRS)) $(if $(VALIDATION),-differential.validation) $(if $(LIST),-differential.list=$(abspath $(LIST)))
 
-record-differential: VERBS = create,update,status,merge,strategic,json,apply,delete,deletecollection,life,formats,reads,subresources,pages
 record-differential: REQUESTS = 20000
 record-differential: judge ## ask kube-apiserver what make test compares with its answers (tests/differential/testdata), and list what it answers otherwise than in the recording before (bin/differential/changes)
-	$(TEST) -count=1 -v -timeout=4h -run='^TestDifferential$$' ./tests/differential -differential.binaries=$(CURDIR)/bin -differential.recording=$(CURDIR)/bin/differential/recording.json.gz -differential.seed=$(SEED) -differential.requests=$(REQUESTS) -differential.verbs=$(VERBS) -differential.record=$(CURDIR)/tests/differential/testdata/recording.json.gz -differential.changes=$(CURDIR)/bin/differential/changes
+	$(TEST) -count=1 -v -timeout=4h -run='^TestDifferential$$' ./tests/differential -differential.binaries=$(CURDIR)/bin -differential.recording=$(CURDIR)/bin/differential/recording.json.gz -differential.seed=$(SEED) -differential.requests=$(REQUESTS) -differential.record=$(CURDIR)/tests/differential/testdata/recording.json.gz -differential.changes=$(CURDIR)/bin/differential/changes
 
 default-roles: ## list Kubernetes' default roles anew, from the module that judge builds (server/internal/rbac/defaults/testdata)
 	kubernetes="$$(cd tests/differential/judge && GOWORK=off $(GO) mod download k8s.io/kubernetes && GOWORK=off $(GO) list -m -f '{{.Dir}}' k8s.io/kubernetes)" && \

@@ -1,8 +1,6 @@
 package differential
 
 import (
-	"bytes"
-	"encoding/json"
 	"io"
 	"net/http"
 	"time"
@@ -17,7 +15,7 @@ type answer struct {
 	Text     string         `json:"text,omitempty"`  // a body that is no JSON object
 	After    *answer        `json:"after,omitempty"` // of a delete that is no dry run: what a read finds then
 
-	Headers map[string]string `json:"headers,omitempty"` // those of comparedHeaders; of steps only
+	Headers map[string]string `json:"headers,omitempty"` // those of comparedHeaders
 	Step    string            `json:"step,omitempty"`    // its name
 	Steps   []*answer         `json:"steps,omitempty"`   // of a sequence
 }
@@ -57,10 +55,8 @@ func parseAnswer(response *http.Response) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &answer{At: time.Now(), Code: response.StatusCode, Warnings: response.Header.Values("Warning")}
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber()
-	if err := decoder.Decode(&a.Body); err != nil {
+	a := newAnswer(response)
+	if a.Body, err = parseJSON(text); err != nil {
 		a.Body, a.Text = nil, string(text)
 	}
 	return a, nil

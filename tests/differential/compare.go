@@ -42,21 +42,29 @@ func compare(r *request, ours, judge *answer) []difference {
 	c := &comparison{request: r.String(), kind: r.kind.String(), verb: r.verb}
 	switch {
 	case ours.accepted() && !judge.accepted():
-		c.add(oursAccepts, refusal(judge), "accepted", describe(judge))
+		for _, at := range refusedFor(judge) {
+			c.add(oursAccepts, at, "accepted", describe(judge))
+		}
 	case !ours.accepted() && judge.accepted():
-		c.add(oursRefuses, refusal(ours), describe(ours), "accepted")
+		for _, at := range refusedFor(ours) {
+			c.add(oursRefuses, at, describe(ours), "accepted")
+		}
 	case ours.accepted():
 		if ours.Code != judge.Code {
 			c.add(otherCode, "", describe(ours), describe(judge))
 		}
 		c.objects(ours.Body, judge.Body)
 	case ours.Code != judge.Code || ours.text("reason") != judge.text("reason"):
-		c.add(otherCode, refusal(judge), describe(ours), describe(judge))
+		c.add(otherCode, refusedFor(judge)[0], describe(ours), describe(judge))
 	default:
 		c.refusals(ours, judge)
 	}
-	c.warnings(ours.Warnings, judge.Warnings)
-	c.headers(ours.Headers, judge.Headers)
+	if ours.accepted() == judge.accepted() { // others follow from that
+		c.warnings(ours.Warnings, judge.Warnings)
+	}
+	if judge.Text != brokenOff {
+		c.headers(ours.Headers, judge.Headers)
+	}
 	c.found = append(c.found, compareSteps(r, ours, judge)...)
 	if ours.After != nil && judge.After != nil {
 		for _, d := range compare(r, ours.After, judge.After) {
@@ -95,13 +103,19 @@ func describe(a *answer) string {
 	return fmt.Sprintf("%d %s: %s%s", a.Code, a.text("reason"), a.text("message"), a.Text)
 }
 
-// refusal says what a refusal is about: the field and reason of its first cause, or its
+// refusedFor returns what a refusal is about: the field and reason of each of its causes, or its
 // message.
-func refusal(a *answer) string {
-	if causes := a.causes(); len(causes) > 0 {
-		return causes[0].shape()
+func refusedFor(a *answer) []string {
+	var list []string
+	for _, cause := range a.causes() {
+		if at := cause.shape(); !slices.Contains(list, at) {
+			list = append(list, at)
+		}
 	}
-	return erase(fmt.Sprintf("%d %s %s%s", a.Code, a.text("reason"), a.text("message"), a.Text))
+	if len(list) == 0 {
+		list = append(list, erase(fmt.Sprintf("%d %s %s%s", a.Code, a.text("reason"), a.text("message"), a.Text)))
+	}
+	return list
 }
 
 // once returns the judge's causes without those that it says again, which are differences of their own

@@ -29,6 +29,7 @@ func TestCompare(t *testing.T) {
 		"the same refusal": {422, 422, twoCauses, twoCauses, nil, nil},
 		"accepted":         {201, 422, widgetMade, negativeSize, nil, []string{"accepted by ours only: spec.parts[].size FieldValueInvalid"}},
 		"refused":          {422, 201, negativeSize, widgetMade, nil, []string{"refused by ours only: spec.parts[].size FieldValueInvalid"}},
+		"for two reasons":  {201, 422, widgetMade, twoCauses, nil, []string{"accepted by ours only: metadata.name FieldValueRequired", "accepted by ours only: spec.parts[].size FieldValueInvalid"}},
 		"another code":     {400, 422, `{"reason":"BadRequest","message":"bad"}`, negativeSize, nil, []string{"other code or reason: spec.parts[].size FieldValueInvalid"}},
 		"a missing cause":  {422, 422, negativeSize, twoCauses, nil, []string{"other causes: missing metadata.name FieldValueRequired"}},
 		"one too many":     {422, 422, twoCauses, negativeSize, nil, []string{"other causes: extra metadata.name FieldValueRequired"}},
@@ -104,6 +105,7 @@ func TestNormalise(t *testing.T) {
 func TestDeclarations(t *testing.T) {
 	list, err := parseDeclarations([]byte(`
 - {kinds: [Widget], class: other object, at: 'spec\..* extra', why: "no gates", notices: "a field"}
+- {verbs: [delete], left: true, request: 'dryRun', except: 'body', why: "a dry run", notices: "it stays"}
 - {class: other message, judge: '^no ', why: "ours says more", notices: "other words"}
 `))
 	if err != nil {
@@ -117,7 +119,10 @@ func TestDeclarations(t *testing.T) {
 		"another kind":   {difference{kind: "example.com/v1 OtherWidget", class: otherObject, at: "spec.a extra"}, nil},
 		"another place":  {difference{kind: "example.com/v1 Widget", class: otherObject, at: "spec.a extra too"}, nil},
 		"another class":  {difference{kind: "example.com/v1 Widget", class: oursAccepts, at: "spec.a extra"}, nil},
-		"by the message": {difference{kind: "v1 Pod", class: otherMessage, judge: "no way"}, list[1]},
+		"by the message": {difference{kind: "v1 Pod", class: otherMessage, judge: "no way"}, list[2]},
+		"what is left":   {difference{verb: deleteOne, class: otherObject, at: afterIt + "spec.a extra", request: "delete dryRun"}, list[1]},
+		"the answer":     {difference{verb: deleteOne, class: otherObject, at: "spec.a extra", request: "delete dryRun"}, nil},
+		"but for":        {difference{verb: deleteOne, class: otherObject, at: afterIt + "spec.a extra", request: "delete dryRun body"}, nil},
 	} {
 		if got := list.find(&test.difference); got != test.want {
 			t.Errorf("%s: %v", at, got)

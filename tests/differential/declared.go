@@ -22,10 +22,14 @@ type declaration struct {
 	Verbs []string `json:"verbs,omitempty"`
 	// Class of the difference; none: all.
 	Class class `json:"class,omitempty"`
+	// Left: it is about what a delete has left, not about the answer.
+	Left bool `json:"left,omitempty"`
 	// At matches all of the place, Request a part of the request's name, Ours and Judge a
-	// part of the answers: regular expressions. Empty matches everything.
+	// part of the answers: regular expressions. Empty matches everything. What Except
+	// matches a part of is no such request.
 	At      string `json:"at,omitempty"`
 	Request string `json:"request,omitempty"`
+	Except  string `json:"except,omitempty"`
 	Ours    string `json:"ours,omitempty"`
 	Judge   string `json:"judge,omitempty"`
 	// Field it is about, as docs/users/differences.md says it; none: the object or the request.
@@ -34,7 +38,7 @@ type declaration struct {
 	Why     string `json:"why"`
 	Notices string `json:"notices"`
 
-	at, request, ours, judge *regexp.Regexp
+	at, request, except, ours, judge *regexp.Regexp
 }
 
 type declarations []*declaration
@@ -55,7 +59,7 @@ func parseDeclarations(text []byte) (declarations, error) {
 		for _, pattern := range []struct {
 			compiled **regexp.Regexp
 			text     string
-		}{{&d.at, d.At}, {&d.request, d.Request}, {&d.ours, d.Ours}, {&d.judge, d.Judge}} {
+		}{{&d.at, d.At}, {&d.request, d.Request}, {&d.except, d.Except}, {&d.ours, d.Ours}, {&d.judge, d.Judge}} {
 			text := pattern.text
 			if pattern.compiled == &d.at && text != "" {
 				text = "^(?:" + text + ")$"
@@ -84,6 +88,7 @@ func (known *declaration) matches(d *difference) bool {
 	return (known.Class == "" || known.Class == d.class) &&
 		(len(known.Verbs) == 0 || slices.Contains(known.Verbs, d.verb)) &&
 		(len(known.Kinds) == 0 || matchesKind(known.Kinds, d.kind)) &&
+		(!known.Left || strings.HasPrefix(d.at, afterIt)) && (known.Except == "" || !known.except.MatchString(d.asked())) &&
 		known.at.MatchString(inObject(d.at)) && known.request.MatchString(d.asked()) && known.ours.MatchString(d.ours) && known.judge.MatchString(d.judge)
 }
 

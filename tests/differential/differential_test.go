@@ -62,7 +62,14 @@ func TestDifferential(t *testing.T) {
 		ours: startOurs(t), recording: r, declared: declared, log: t.Output(), workers: 4,
 		judge: sync.OnceValues(func() (*side, error) {
 			t.Log("starting kube-apiserver")
-			s, stop, err := startJudge(t.Context(), *binaries, t.TempDir())
+			logs := t.TempDir()
+			if *keep != "" { // where they stay
+				logs = filepath.Dir(*keep)
+				if err := os.MkdirAll(logs, 0o755); err != nil {
+					return nil, err
+				}
+			}
+			s, stop, err := startJudge(t.Context(), *binaries, t.TempDir(), logs)
 			if err != nil {
 				return nil, err
 			}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 )
 
 // object is a valid object of a kind, from which requests are made.
@@ -45,13 +46,29 @@ var readKinds = []string{"v1 ConfigMap", "v1 Node", "v1 Pod", "apps/v1 Deploymen
 // applies reports whether an object can be asked about with a verb. Nothing in the objects of more is
 // read or deleted otherwise.
 func applies(verb string, o *object) bool {
-	if o.base == more && (isSequence(verb) || verb == deleteOne || verb == deleteCollection) {
+	if strings.HasPrefix(o.base, more) && (isSequence(verb) || verb == deleteOne || verb == deleteCollection) {
 		return false
 	}
 	if isSequence(verb) {
-		return playable(o.kind) && o.base != withStatus && o.kind.Kind != "FlowSchema" && (verb != reads && verb != pages || o.base == small && slices.Contains(readKinds, o.kind.String())) && (verb != pages || o.kind.Kind == "ConfigMap")
+		return playable(o.kind) && o.kind.Kind != "FlowSchema" && plays(verb, o)
 	}
 	return slices.Contains(o.kind.verbs, verbInDiscovery(verb)) && (verb == updateStatus) == (o.base == withStatus)
+}
+
+// plays reports whether a sequence is about an object of a kind.
+func plays(verb string, o *object) bool {
+	switch verb {
+	case statuses: // into those of settled kinds the servers write, each at its own time
+		return o.base == withStatus && settled[o.kind.Kind] == nil
+	case reads:
+		return o.base == small && slices.Contains(readKinds, o.kind.String())
+	case pages:
+		return o.base == small && o.kind.Kind == "ConfigMap"
+	case resizes:
+		return o.base == small && o.kind.Kind == "Pod"
+	default:
+		return o.base != withStatus
+	}
 }
 
 // everyMetadata are the kinds with which each field of the metadata is tried: its rules are

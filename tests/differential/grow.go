@@ -37,7 +37,7 @@ const (
 	small      = "small"
 	full       = "full"
 	withStatus = "withstatus" // the small one with a full status
-	more       = "more"       // with fields that exclude those of the full one
+	more       = "more"       // with fields that exclude those of the full one; more2 and so on, if there are several
 )
 
 type growth struct {

@@ -34,9 +34,9 @@ const startTimeout = 5 * time.Minute
 // end is the end of a process.
 type end struct{ why error }
 
-// startJudge starts the etcd and kube-apiserver of a folder, with files in another one, and
-// waits until they serve. They end with this process, or when stop is called.
-func startJudge(ctx context.Context, binaries, folder string) (s *side, stop func(), err error) {
+// startJudge starts the etcd and kube-apiserver of a folder, with files in another one and logs in a
+// third, and waits until they serve. They end with this process, or when stop is called.
+func startJudge(ctx context.Context, binaries, folder, logs string) (s *side, stop func(), err error) {
 	ports, err := freePorts(ctx, 3)
 	if err != nil {
 		return nil, nil, err
@@ -58,7 +58,7 @@ func startJudge(ctx context.Context, binaries, folder string) (s *side, stop fun
 		}
 	}()
 	start := func(name string, args []string) error {
-		log, err := os.Create(filepath.Join(folder, name+".log"))
+		log, err := os.Create(filepath.Join(logs, name+".log"))
 		if err != nil {
 			return err
 		}
@@ -112,6 +112,7 @@ func apiserverFlags(folder, etcd string, port int) ([]string, error) {
 		"--etcd-servers", etcd, "--authorization-mode", "AlwaysAllow", "--token-auth-file", tokenFile,
 		"--service-account-issuer", "https://kubernetes.default.svc.cluster.local",
 		"--service-account-key-file", keyFile, "--service-account-signing-key-file", keyFile,
+		"--allow-privileged=true", // as in every cluster with a network; here there is no such flag
 		"--service-cluster-ip-range", serviceCIDR, "--cert-dir", filepath.Join(folder, "certificates"),
 		"--bind-address", "127.0.0.1", "--secure-port", strconv.Itoa(port),
 	}, nil

@@ -87,7 +87,7 @@ func isUID(n *normaliser, value any) bool {
 	return slices.Contains(n.uids, text)
 }
 
-var age = regexp.MustCompile(`^\d+s$`)
+var age = regexp.MustCompile(`^(\d+s|\d+y(\d+d)?)$`)
 
 func isAge(_ *normaliser, value any) bool {
 	text, _ := value.(string)
@@ -114,7 +114,8 @@ var words = []struct {
 }{
 	// Of a Job that is refused: the answer has no object to know the uid from.
 	{`controller-uid":"<the uid>"`, regexp.MustCompile(`controller-uid":"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"`)},
-	// Of a table.
+	// Of a table: the restarts of a pod.
+	{"(<an age> ago)", regexp.MustCompile(`\((\d+[ydhms])+ ago\)`)},
 	{"batch.kubernetes.io/controller-uid=<the uid>", regexp.MustCompile(`batch\.kubernetes\.io/controller-uid=[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)},
 	{"kube-api-access-*", regexp.MustCompile(`kube-api-access-[a-z0-9]{5}\b`)},
 	// Where kube-apiserver's source makes the table of its kinds.
@@ -143,6 +144,9 @@ func (n *normaliser) value(value any, at path) any {
 	case map[string]any:
 		result := make(map[string]any, len(value))
 		for name, member := range value {
+			if list, ok := member.([]any); ok && name == "managedFields" {
+				member = n.withoutServer(list)
+			}
 			result[name] = n.value(member, at.child(name))
 			if list, ok := result[name].([]any); ok && name == "managedFields" && len(at) > 1 {
 				result[name] = unordered(list)
@@ -162,6 +166,23 @@ func (n *normaliser) value(value any, at path) any {
 	default:
 		return value
 	}
+}
+
+// writtenByServers are the kinds into whose status each server writes under a name of its own.
+var writtenByServers = []string{"APIService", "FlowSchema", "ValidatingAdmissionPolicy"}
+
+// serverManagers are these names.
+var serverManagers = []any{"levelwire", "kube-apiserver", "api-priority-and-fairness-config-consumer-v1"}
+
+// withoutServer returns entries of managedFields without those of the server itself.
+func (n *normaliser) withoutServer(entries []any) []any {
+	if !matchesKind(writtenByServers, n.kind.String()) {
+		return entries
+	}
+	return slices.DeleteFunc(slices.Clone(entries), func(entry any) bool {
+		members, _ := entry.(map[string]any)
+		return members["subresource"] == "status" && slices.Contains(serverManagers, members["manager"])
+	})
 }
 
 func (n *normaliser) leaf(value any, at path) any {

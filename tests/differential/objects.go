@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"strconv"
 
 	"sigs.k8s.io/yaml"
 )
@@ -13,13 +14,27 @@ import (
 //go:embed objects more
 var objectFiles embed.FS
 
-// objectFolders have valid objects, and each makes those of a base.
+// objectFolders have valid objects, and each makes those of a base. A kind may have several in more: the
+// second one is more2.
 var objectFolders = map[string]string{small: "objects", more: "more"}
 
-// givenObjects reads the valid objects of a base that stand in its folder, of the kinds that
-// the judge serves.
-func givenObjects(c *catalog, base string) ([]*object, error) {
+// givenObjects reads the valid objects that stand in the folders, of the kinds that the judge serves.
+func givenObjects(c *catalog) ([]*object, error) {
 	var list []*object
+	for _, base := range []string{small, more} {
+		given, err := objectsOf(c, base)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, given...)
+	}
+	sortObjects(list)
+	return list, nil
+}
+
+func objectsOf(c *catalog, base string) ([]*object, error) {
+	var list []*object
+	count := map[*kind]int{}
 	err := fs.WalkDir(objectFiles, objectFolders[base], func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
@@ -33,11 +48,16 @@ func givenObjects(c *catalog, base string) ([]*object, error) {
 			if err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
+			if count[o.kind]++; count[o.kind] > 1 {
+				if base == small {
+					return fmt.Errorf("%s: a second object of %v", name, o.kind)
+				}
+				o.base = base + strconv.Itoa(count[o.kind])
+			}
 			list = append(list, o)
 		}
 		return nil
 	})
-	sortObjects(list)
 	return list, err
 }
 

@@ -40,7 +40,8 @@ const introduction = `# What is answered differently from kube-apiserver
 [tests/differential](../../tests/differential/doc.go) asks this server and kube-apiserver 1.37.2 the same: creates, updates, patches, deletes and writes of
 subresources, with one field or two set to odd values, and sequences of writes, reads and watches of one object. It compares code, reason, causes, message,
 object and warnings, and in sequences also headers. Both servers allow every request, and run the admission plugins that kube-apiserver runs by default.
-The %d differences below stand on purpose; what differs of [admission plugins](../operators/admission-plugins.md), [custom resources](custom-resources.md)
+The %d differences below stand on purpose (and what a server itself writes into the status of APIServices, FlowSchemas and ValidatingAdmissionPolicies
+is ours under another name in managedFields); what differs of [admission plugins](../operators/admission-plugins.md), [custom resources](custom-resources.md)
 and [validation](validation.md) stands there. Please report any other as a fault. Status of a few kinds, fields within members of unions that no object of
 the comparison has, and requests of users who may not do everything are not compared yet.
 

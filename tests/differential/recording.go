@@ -17,19 +17,15 @@ import (
 // recording is what the judge has said: what it serves, what full objects it accepts, and
 // its answers. Answers to questions about an object that has changed since are forgotten.
 type recording struct {
-	Catalog *catalog                  `json:"catalog"`
-	Small   map[string]map[string]any `json:"small"` // by kind: what the answers are about
-	Full    map[string]map[string]any `json:"full"`
-	More    map[string]map[string]any `json:"more"`
-	Status  map[string]map[string]any `json:"status"`
-	Answers map[string]*answer        `json:"answers"` // by the request's name
+	Catalog *catalog                             `json:"catalog"`
+	Objects map[string]map[string]map[string]any `json:"objects"` // by base and kind: what the answers are about
+	Answers map[string]*answer                   `json:"answers"` // by the request's name
 
 	mu sync.Mutex
 }
 
 func newRecording() *recording {
-	objects := func() map[string]map[string]any { return map[string]map[string]any{} }
-	return &recording{Small: objects(), Full: objects(), More: objects(), Status: objects(), Answers: map[string]*answer{}}
+	return &recording{Objects: map[string]map[string]map[string]any{}, Answers: map[string]*answer{}}
 }
 
 // openRecording reads a file; one that is not there is an empty recording.
@@ -81,7 +77,7 @@ func (r *recording) save(name string) (err error) {
 // of returns what a recording needs to have of requests, with their answers normalised.
 func (r *recording) of(requests []*request) (*recording, error) {
 	part := newRecording()
-	part.Catalog, part.Small, part.Full, part.More, part.Status = r.Catalog, r.Small, r.Full, r.More, r.Status
+	part.Catalog, part.Objects = r.Catalog, r.Objects
 	for _, q := range requests {
 		sent, err := q.body(r.base(q))
 		if err != nil {
@@ -112,8 +108,15 @@ func (a *answer) forgetTimes() {
 
 // base returns the object that a request edits.
 func (r *recording) base(q *request) map[string]any {
-	bases := map[string]map[string]map[string]any{small: r.Small, full: r.Full, more: r.More, withStatus: r.Status}
-	return bases[q.base][q.kind.String()]
+	return r.Objects[q.base][q.kind.String()]
+}
+
+// set keeps the object of a base.
+func (r *recording) set(o *object) {
+	if r.Objects[o.base] == nil {
+		r.Objects[o.base] = map[string]map[string]any{}
+	}
+	r.Objects[o.base][o.kind.String()] = o.value
 }
 
 // requests are the requests whose answers there are, in the order of their names.

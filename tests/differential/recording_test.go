@@ -18,7 +18,7 @@ func TestRecordingForgets(t *testing.T) {
 	const ofMore = "create example.com/v1 Widget more spec.size=-1"
 	r.use(&object{k, more, o.value})
 	r.keep(ofMore, &answer{Code: 422})
-	r.Full[k.String()] = o.value
+	r.set(&object{k, full, o.value})
 	file := filepath.Join(t.TempDir(), "below", "recording.json.gz")
 	if err := r.save(file); err != nil {
 		t.Fatal(err)
@@ -32,7 +32,7 @@ func TestRecordingForgets(t *testing.T) {
 	if got := read.answer(name); got == nil || got.Code != 422 || literal(got.Body) != `{"a":1}` {
 		t.Errorf("the answer was read as %v", got)
 	}
-	if read.Full[k.String()] == nil {
+	if read.Objects[full][k.String()] == nil {
 		t.Error("the full object is lost")
 	}
 	changed, err := edit{path{"spec", "size"}, "2"}.apply(o.value)
@@ -40,8 +40,8 @@ func TestRecordingForgets(t *testing.T) {
 		t.Fatal(err)
 	}
 	read.use(&object{o.kind, small, changed})
-	if got := read.answer(name); got != nil || len(read.Full) > 0 {
-		t.Errorf("the answer about another object stays: %v, %v", got, read.Full)
+	if got := read.answer(name); got != nil || len(read.Objects[full]) > 0 {
+		t.Errorf("the answer about another object stays: %v, %v", got, read.Objects[full])
 	}
 	if read.answer(ofMore) == nil {
 		t.Error("the answer about the object that did not change is lost")
@@ -65,7 +65,8 @@ func TestChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	old := newRecording()
-	old.Small = map[string]map[string]any{"v1 ConfigMap": r.Small["v1 ConfigMap"]}
+	configMap := &object{r.Catalog.find("v1", "ConfigMap"), small, r.Objects[small]["v1 ConfigMap"]}
+	old.set(configMap)
 	for name, code := range map[string]int{
 		"create v1 ConfigMap small":               201,
 		"create v1 ConfigMap small immutable=1":   201, // which is refused
@@ -80,11 +81,11 @@ func TestChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := created.ask(t.Context(), &request{verb: create, kind: r.Catalog.find("v1", "ConfigMap"), base: small}, r.Small["v1 ConfigMap"])
+	a, err := created.ask(t.Context(), &request{verb: create, kind: configMap.kind, base: small}, configMap.value)
 	if err != nil {
 		t.Fatal(err)
 	}
-	old.keep("create v1 ConfigMap small", normalise(a, r.Catalog.find("v1", "ConfigMap"), r.Small["v1 ConfigMap"]))
+	old.keep("create v1 ConfigMap small", normalise(a, configMap.kind, configMap.value))
 	result, err := c.changes(t.Context(), old)
 	if err != nil {
 		t.Fatal(err)

@@ -27,7 +27,7 @@ const (
 	apply          = "apply"
 )
 
-var allVerbs = []string{create, update, updateStatus, mergePatch, strategicPatch, jsonPatch, apply, deleteOne, deleteCollection, life, formatsVerb, reads, subresources, pages}
+var allVerbs = []string{create, update, updateStatus, mergePatch, strategicPatch, jsonPatch, apply, deleteOne, deleteCollection, life, formatsVerb, reads, subresources, pages, statuses, resizes}
 
 // verbInDiscovery is the verb in the discovery of a kind that a request needs.
 func verbInDiscovery(verb string) string {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"regexp"
 	"slices"
@@ -55,23 +56,21 @@ func (c *comparisonRun) load(ctx context.Context, kinds, verbs []string) error {
 		}
 	}
 	c.objects = map[string]*object{}
-	for _, base := range []string{small, more} {
-		list, err := givenObjects(r.Catalog, base)
-		if err != nil {
-			return err
+	list, err := givenObjects(r.Catalog)
+	if err != nil {
+		return err
+	}
+	for _, o := range list {
+		if len(kinds) > 0 && !matchesKind(kinds, o.kind.String()) {
+			continue
 		}
-		for _, o := range list {
-			if len(kinds) > 0 && !matchesKind(kinds, o.kind.String()) {
-				continue
-			}
-			r.use(o)
-			c.objects[key(o.kind, base)] = o
-			if base != small {
-				continue
-			}
-			if err := c.loadGrown(ctx, o, verbs); err != nil {
-				return err
-			}
+		r.use(o)
+		c.objects[key(o.kind, o.base)] = o
+		if o.base != small {
+			continue
+		}
+		if err := c.loadGrown(ctx, o, verbs); err != nil {
+			return err
 		}
 	}
 	if len(kinds) == 0 {
@@ -81,8 +80,10 @@ func (c *comparisonRun) load(ctx context.Context, kinds, verbs []string) error {
 			}
 		}
 	}
-	if len(c.objects) == 0 {
-		return fmt.Errorf("no kind is called %q", kinds)
+	for _, name := range kinds {
+		if !slices.ContainsFunc(slices.Collect(maps.Values(c.objects)), func(o *object) bool { return matchesKind([]string{name}, o.kind.String()) }) {
+			return fmt.Errorf("no kind is called %q, or the folder objects has no object of it", name)
+		}
 	}
 	return nil
 }
@@ -92,7 +93,7 @@ func (c *comparisonRun) loadGrown(ctx context.Context, o *object, verbs []string
 	if c.objects[key(o.kind, full)], err = c.full(ctx, o); err != nil {
 		return err
 	}
-	if o.kind.hasStatus && slices.Contains(verbs, updateStatus) {
+	if o.kind.hasStatus && (slices.Contains(verbs, updateStatus) || slices.Contains(verbs, statuses)) {
 		c.objects[key(o.kind, withStatus)], err = c.status(ctx, o)
 	}
 	return err
@@ -100,21 +101,20 @@ func (c *comparisonRun) loadGrown(ctx context.Context, o *object, verbs []string
 
 // use forgets the answers about an object that is another one now, and about those that grew of it.
 func (r *recording) use(o *object) {
-	name, given := o.kind.String(), r.Small
-	if o.base == more {
-		given = r.More
-	}
-	if literal(given[name]) == literal(o.value) {
+	name := o.kind.String()
+	if literal(r.Objects[o.base][name]) == literal(o.value) {
 		return
 	}
-	given[name] = o.value
+	r.set(o)
+	bases := []string{o.base}
 	if o.base == small {
-		delete(r.Full, name)
-		delete(r.Status, name)
+		bases = append(bases, full, withStatus)
+		delete(r.Objects[full], name)
+		delete(r.Objects[withStatus], name)
 	}
 	for request := range r.Answers {
 		parsed, err := parseRequest(r.Catalog, request)
-		if err != nil || parsed.kind == o.kind && (parsed.base == more) == (o.base == more) {
+		if err != nil || parsed.kind == o.kind && slices.Contains(bases, parsed.base) {
 			delete(r.Answers, request)
 		}
 	}
@@ -122,7 +122,7 @@ func (r *recording) use(o *object) {
 
 // full returns the full object of a kind.
 func (c *comparisonRun) full(ctx context.Context, o *object) (*object, error) {
-	return c.grown(full, c.recording.Full, o, func(judge *side) (*object, int, error) {
+	return c.grown(full, o, func(judge *side) (*object, int, error) {
 		asked := 0
 		grown, err := grow(ctx, func(ctx context.Context, k *kind, value map[string]any) (*answer, error) {
 			asked++
@@ -134,7 +134,7 @@ func (c *comparisonRun) full(ctx context.Context, o *object) (*object, error) {
 
 // status returns the object of a kind that has a full status.
 func (c *comparisonRun) status(ctx context.Context, o *object) (*object, error) {
-	return c.grown(withStatus, c.recording.Status, o, func(judge *side) (*object, int, error) {
+	return c.grown(withStatus, o, func(judge *side) (*object, int, error) {
 		if err := judge.store(ctx, o); err != nil {
 			return nil, 0, err
 		}
@@ -142,16 +142,24 @@ func (c *comparisonRun) status(ctx context.Context, o *object) (*object, error) 
 		asked := 0
 		grown, err := growStatus(ctx, func(ctx context.Context, k *kind, value map[string]any) (*answer, error) {
 			asked++
-			return judge.do(ctx, http.MethodPut, k.path(namespace)+"/"+nameOf(value)+"/status?dryRun=All", asJSON, value)
+			return judge.putStatus(ctx, k.path(namespace)+"/"+nameOf(value), "?dryRun=All", value)
 		}, o)
+		if err == nil && !hasStatusFields(grown) {
+			err = fmt.Errorf("no field of the status of %v can be set alone: give the object in the folder objects a status", o.kind)
+		}
 		return grown, asked, err
 	})
 }
 
+func hasStatusFields(o *object) bool {
+	status, _ := o.value["status"].(map[string]any)
+	return len(status) > 0
+}
+
 // grown returns an object from the recording, or one that the judge has let grow.
-func (c *comparisonRun) grown(base string, recorded map[string]map[string]any, o *object, ask func(judge *side) (*object, int, error)) (*object, error) {
+func (c *comparisonRun) grown(base string, o *object, ask func(judge *side) (*object, int, error)) (*object, error) {
 	name := o.kind.String()
-	if value := recorded[name]; value != nil {
+	if value := c.recording.Objects[base][name]; value != nil {
 		return &object{o.kind, base, value}, nil
 	}
 	judge, err := c.judge()
@@ -167,13 +175,14 @@ func (c *comparisonRun) grown(base string, recorded map[string]map[string]any, o
 	if grown.value, err = parseJSON([]byte(literal(grown.value))); err != nil {
 		return nil, err
 	}
-	recorded[name] = grown.value
+	c.recording.set(grown)
 	return grown, nil
 }
 
 // run asks both servers what a selection says and returns how they differ.
 func (c *comparisonRun) run(ctx context.Context, s selection) (*report, error) {
-	if err := c.load(ctx, s.kinds, s.neededVerbs()); err != nil {
+	kinds, verbs := s.needed()
+	if err := c.load(ctx, kinds, verbs); err != nil {
 		return nil, err
 	}
 	requests, err := c.requests(s)
@@ -200,13 +209,13 @@ func (c *comparisonRun) ask(ctx context.Context, requests []*request) (*report, 
 	return result, nil
 }
 
-// neededVerbs returns the verbs of what is asked.
-func (s *selection) neededVerbs() []string {
-	if s.only == "" {
-		return s.verbs
+// needed returns the kinds and the verbs of what is asked.
+func (s *selection) needed() (kinds, verbs []string) {
+	words := strings.SplitN(s.only, " ", 4)
+	if len(words) < 4 {
+		return s.kinds, s.verbs
 	}
-	verb, _, _ := strings.Cut(s.only, " ")
-	return []string{verb}
+	return []string{words[1] + " " + words[2]}, words[:1]
 }
 
 func (c *comparisonRun) requests(s selection) ([]*request, error) {
@@ -265,7 +274,7 @@ func batches(requests []*request) [][]*request {
 
 // batch asks the requests of a batch, several at a time, and calls found for each, one after
 // the other, in the order of requests.
-func (c *comparisonRun) batch(ctx context.Context, requests []*request, found func(*request, []difference)) error {
+func (c *comparisonRun) batch(ctx context.Context, requests []*request, found func(*request, []difference)) (err error) {
 	stored := c.stored(requests[0])
 	judge, err := c.judgeFor(ctx, requests, stored)
 	if err != nil {
@@ -273,14 +282,15 @@ func (c *comparisonRun) batch(ctx context.Context, requests []*request, found fu
 	}
 	if stored != nil {
 		if err := c.ours.store(ctx, stored); err != nil {
-			// What ours refuses is found by the requests that create it.
-			fmt.Fprintf(c.log, "left out: the requests that update %s: %v\n", key(stored.kind, stored.base), err)
+			for _, r := range requests {
+				found(r, []difference{{request: r.String(), kind: r.kind.String(), verb: r.verb, class: oursRefuses, at: "the object itself", ours: err.Error(), judge: "accepted"}})
+			}
 			return nil
 		}
-		defer func() { _ = c.ours.remove(ctx, stored) }()
+		defer func() { err = errors.Join(err, c.ours.remove(ctx, stored)) }()
 	}
 	if judge != nil && stored != nil {
-		defer func() { _ = judge.remove(ctx, stored) }()
+		defer func() { err = errors.Join(err, judge.remove(ctx, stored)) }()
 	}
 	differences := make([][]difference, len(requests))
 	errs := make([]error, len(requests))
@@ -356,6 +366,9 @@ func (c *comparisonRun) one(ctx context.Context, r *request, judge *side) ([]dif
 			return nil, err
 		}
 		c.recording.keep(name, expected)
+	}
+	if r.verb == create && len(r.edits) == 0 && !expected.accepted() {
+		return nil, fmt.Errorf("the object %s is no valid one: %s", key(r.kind, r.base), describe(expected))
 	}
 	got, err := c.ours.ask(ctx, r, o.value)
 	if err != nil {

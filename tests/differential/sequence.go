@@ -23,7 +23,8 @@ import (
 type step struct {
 	name   string
 	method string // GET, if it is empty
-	// at is the path below that of the collection; {name} stands for the object's name.
+	// at is the path below that of the collection, or all of it if it begins with /api; {name} stands for the
+	// object's name.
 	at string
 	// query, in which $version stands for the version of the last object that a step has shown, $since
 	// for that of the first list, $continue for the token of the last page.
@@ -109,7 +110,10 @@ func (p *player) play(ctx context.Context, s *step) (*answer, error) {
 			return nil, err
 		}
 	}
-	at := p.kind.path(namespace) + strings.ReplaceAll(s.at, "{name}", nameOf(p.base))
+	at := strings.ReplaceAll(s.at, "{name}", nameOf(p.base))
+	if !strings.HasPrefix(at, "/api") {
+		at = p.kind.path(namespace) + at
+	}
 	if s.query != "" {
 		at += "?" + p.fill(s.query)
 	}

@@ -17,16 +17,22 @@ func TestSequences(t *testing.T) {
 	}
 	clear(r.Answers)
 	c := &comparisonRun{ours: startOurs(t), recording: r, log: t.Output(), workers: 1, judge: sync.OnceValues(func() (*side, error) { return judge, nil })}
-	for _, kind := range []string{"v1 ConfigMap", "apps/v1 Deployment"} {
-		if err := c.load(t.Context(), []string{kind}, nil); err != nil {
-			t.Fatal(err)
-		}
-		o := c.objects[key(r.Catalog.find(strings.Fields(kind)[0], strings.Fields(kind)[1]), small)]
-		for _, verb := range []string{life, formatsVerb, subresources, pages} {
-			if !applies(verb, o) {
-				continue
+	for _, name := range []string{
+		"life v1 ConfigMap small", "formats v1 ConfigMap small", "pages v1 ConfigMap small", "resizes v1 Pod small",
+		"life apps/v1 Deployment small", "formats apps/v1 Deployment small", "subresources apps/v1 Deployment small", "statuses apps/v1 Deployment withstatus",
+	} {
+		t.Run(name, func(t *testing.T) {
+			q, err := parseRequest(r.Catalog, name)
+			if err != nil {
+				t.Fatal(err)
 			}
-			q := &request{verb: verb, kind: o.kind, base: small}
+			if err := c.load(t.Context(), []string{q.kind.String()}, []string{q.verb}); err != nil {
+				t.Fatal(err)
+			}
+			verb, o := q.verb, c.objects[key(q.kind, q.base)]
+			if !applies(verb, o) {
+				t.Fatal("no object is played so")
+			}
 			if verb == pages {
 				leave(t, c.ours, o, "example-b")
 			}
@@ -47,7 +53,7 @@ func TestSequences(t *testing.T) {
 			if c.recorded(q) != nil {
 				t.Errorf("%v: the answers to other steps count", q)
 			}
-		}
+		})
 	}
 }
 

@@ -14,11 +14,14 @@ const (
 	reads        = "reads"
 	subresources = "subresources"
 	pages        = "pages"
+	statuses     = "statuses"
+	resizes      = "resizes"
 )
 
 // sequences are the steps of each verb that is a sequence.
 var sequences = map[string]func(o *object) []step{
 	life: lifeOf, formatsVerb: formatsOf, reads: readsOf, subresources: subresourcesOf, pages: pagesOf,
+	statuses: statusesOf, resizes: resizesOf,
 }
 
 const thisOne = "fieldSelector=metadata.name%3D{name}"

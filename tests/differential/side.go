@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
+	"time"
 )
 
 // side is a server that is asked.
@@ -35,8 +37,17 @@ func (s *side) do(ctx context.Context, method, path, accept string, body any) (*
 	return s.exchange(ctx, m, path, accept)
 }
 
+// A server whose handler panics ends the stream so; the answer to compare says brokenOff.
+const (
+	panicked  = "INTERNAL_ERROR; received from peer"
+	brokenOff = "the server broke off"
+)
+
 func (s *side) exchange(ctx context.Context, m message, path, accept string) (*answer, error) {
 	response, err := s.send(ctx, m, path, accept)
+	if err != nil && strings.Contains(err.Error(), panicked) {
+		return &answer{At: time.Now(), Code: http.StatusInternalServerError, Text: brokenOff}, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -235,24 +246,28 @@ func (s *side) store(ctx context.Context, o *object) error {
 	return s.storeStatus(ctx, at, o.value)
 }
 
-// storeStatus writes a status from the version that there is, which kube-apiserver demands for some
-// kinds, until no controller comes between.
 func (s *side) storeStatus(ctx context.Context, at string, value map[string]any) error {
+	a, err := s.putStatus(ctx, at, "", value)
+	if err == nil && !a.accepted() {
+		err = s.refusal(http.MethodPut, at+"/status", a)
+	}
+	return err
+}
+
+// putStatus writes a status from the version that there is, which kube-apiserver demands for some
+// kinds, until no controller comes between.
+func (s *side) putStatus(ctx context.Context, at, query string, value map[string]any) (*answer, error) {
 	for {
 		a, err := s.do(ctx, http.MethodGet, at, asJSON, nil)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		version, _ := get(a.Body, path{"metadata", "resourceVersion"})
+		version, _ := get(a.Body, versionPath)
 		metadata, _ := value["metadata"].(map[string]any)
-		a, err = s.do(ctx, http.MethodPut, at+"/status", asJSON, with(value, "metadata", with(metadata, "resourceVersion", version)))
-		if err == nil && a.Code == http.StatusConflict {
-			continue
+		a, err = s.do(ctx, http.MethodPut, at+"/status"+query, asJSON, with(value, "metadata", with(metadata, "resourceVersion", version)))
+		if err != nil || a.Code != http.StatusConflict {
+			return a, err
 		}
-		if err == nil && !a.accepted() {
-			err = s.refusal(http.MethodPut, at+"/status", a)
-		}
-		return err
 	}
 }
 
@@ -263,11 +278,33 @@ func (s *side) remove(ctx context.Context, o *object) error {
 	if err != nil || !a.accepted() {
 		return err // it was not there
 	}
-	if _, err = s.do(ctx, http.MethodPatch, at, asJSON, map[string]any{"metadata": map[string]any{"finalizers": nil}}); err != nil || o.kind.Kind != "Namespace" {
+	a, err = s.do(ctx, http.MethodPatch, at, asJSON, map[string]any{"metadata": map[string]any{"finalizers": nil}})
+	if err == nil && !a.accepted() && a.Code != http.StatusNotFound {
+		err = s.refusal(http.MethodPatch, at, a)
+	}
+	if err != nil {
 		return err
 	}
-	// What ends a namespace is a controller, which neither server has.
-	left := map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": nameOf(o.value)}}
-	_, err = s.do(ctx, http.MethodPut, at+"/finalize", asJSON, left)
-	return err
+	if o.kind.Kind == "Namespace" {
+		// What ends a namespace is a controller, which neither server has.
+		left := map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": nameOf(o.value)}}
+		if _, err = s.do(ctx, http.MethodPut, at+"/finalize", asJSON, left); err != nil {
+			return err
+		}
+	}
+	return s.awaitGone(ctx, at)
+}
+
+// awaitGone waits for the controllers of a server that end an object.
+func (s *side) awaitGone(ctx context.Context, at string) error {
+	for until := time.Now().Add(settleWithin); ; {
+		a, err := s.do(ctx, http.MethodGet, at, asJSON, nil)
+		if err != nil || !a.accepted() {
+			return err
+		}
+		if time.Now().After(until) {
+			return fmt.Errorf("%s: %s is still there %v after its deletion: %s", s.name, at, settleWithin, literal(a.Body))
+		}
+		time.Sleep(pollAfter)
+	}
 }

@@ -35,7 +35,7 @@ func fieldValidations(objects []*object, verbs []string, seed uint64, n int) []*
 	var all []*request
 	for _, verb := range verbs {
 		for _, o := range objects {
-			if applies(verb, o) && verb != deleteOne && verb != deleteCollection {
+			if applies(verb, o) && !isSequence(verb) && verb != deleteOne && verb != deleteCollection {
 				all = append(all, validationsOf(verb, o)...)
 			}
 		}
