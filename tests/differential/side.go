@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -271,7 +272,8 @@ func (s *side) putStatus(ctx context.Context, at, query string, value map[string
 	}
 }
 
-// remove deletes an object at once, with its finalizers.
+// remove deletes an object at once, with its finalizers. That they cannot be taken off is an error only
+// if it stays for them: of a definition whose status does not fit it, only its server can do that.
 func (s *side) remove(ctx context.Context, o *object) error {
 	at := o.kind.path(namespace) + "/" + nameOf(o.value)
 	a, err := s.do(ctx, http.MethodDelete, at+"?gracePeriodSeconds=0", asJSON, nil)
@@ -279,11 +281,12 @@ func (s *side) remove(ctx context.Context, o *object) error {
 		return err // it was not there
 	}
 	a, err = s.do(ctx, http.MethodPatch, at, asJSON, map[string]any{"metadata": map[string]any{"finalizers": nil}})
-	if err == nil && !a.accepted() && a.Code != http.StatusNotFound {
-		err = s.refusal(http.MethodPatch, at, a)
-	}
 	if err != nil {
 		return err
+	}
+	var refused error
+	if !a.accepted() && a.Code != http.StatusNotFound {
+		refused = s.refusal(http.MethodPatch, at, a)
 	}
 	if o.kind.Kind == "Namespace" {
 		// What ends a namespace is a controller, which neither server has.
@@ -292,7 +295,10 @@ func (s *side) remove(ctx context.Context, o *object) error {
 			return err
 		}
 	}
-	return s.awaitGone(ctx, at)
+	if err := s.awaitGone(ctx, at); err != nil {
+		return errors.Join(refused, err)
+	}
+	return nil
 }
 
 // awaitGone waits for the controllers of a server that end an object.

@@ -174,19 +174,17 @@ func drain(ctx context.Context, watcher *watchcache.Watcher) error {
 
 // setTerminating sets the condition Terminating.
 func (f *finalizing) setTerminating(ctx context.Context, reason, message string) error {
-	return f.update(ctx, true, func(crd *apiextensionsv1.CustomResourceDefinition) {
+	return f.updateStatus(ctx, func(crd *apiextensionsv1.CustomResourceDefinition) {
 		f.terminating(crd, apiextensionsv1.ConditionTrue, reason, message)
 	})
 }
 
-// release removes the finalizer.
+// release sets the condition Terminating to False and removes the finalizer, in one update of the
+// status, as kube-apiserver does: an update of the definition is refused if a client has written a
+// status that does not fit its versions, and the definition would stay for ever.
 func (f *finalizing) release(ctx context.Context, reason, message string) error {
-	if err := f.update(ctx, true, func(crd *apiextensionsv1.CustomResourceDefinition) {
+	return f.updateStatus(ctx, func(crd *apiextensionsv1.CustomResourceDefinition) {
 		f.terminating(crd, apiextensionsv1.ConditionFalse, reason, message)
-	}); err != nil {
-		return err
-	}
-	return f.update(ctx, false, func(crd *apiextensionsv1.CustomResourceDefinition) {
 		apihelpers.CRDRemoveFinalizer(crd, apiextensionsv1.CustomResourceCleanupFinalizer)
 	})
 }
@@ -197,15 +195,10 @@ func (f *finalizing) terminating(crd *apiextensionsv1.CustomResourceDefinition, 
 	})
 }
 
-// update changes the definition or its status. A definition that does not exist
-// any more is no error.
-func (f *finalizing) update(ctx context.Context, status bool, change func(*apiextensionsv1.CustomResourceDefinition)) error {
-	definitions := f.opts.Registry.For(f.opts.Definitions)
-	update := definitions.Update
-	if status {
-		update = definitions.UpdateStatus
-	}
-	_, err := update(withoutWaiting(ctx), "", f.name, func(current resource.Object) (resource.Object, error) {
+// updateStatus changes the definition's status. A definition that does not exist any more is no
+// error.
+func (f *finalizing) updateStatus(ctx context.Context, change func(*apiextensionsv1.CustomResourceDefinition)) error {
+	_, err := f.opts.Registry.For(f.opts.Definitions).UpdateStatus(withoutWaiting(ctx), "", f.name, func(current resource.Object) (resource.Object, error) {
 		crd := current.DeepCopyObject().(*apiextensionsv1.CustomResourceDefinition)
 		if crd.UID != f.uid {
 			return nil, apierrors.NewNotFound(f.opts.Definitions.GroupResource(), f.name)

@@ -31,6 +31,19 @@ func TestNoNewObjectsAtTheEnd(t *testing.T) {
 	c.until("widgets.example.com", func(crd object) bool { return crd == nil })
 }
 
+// TestStatusThatDoesNotFit: a client can write a status that lists a version which the definition does
+// not have. Every update of the definition is refused from then on; deleted, it goes all the same.
+func TestStatusThatDoesNotFit(t *testing.T) {
+	c := start(t)
+	c.define("widgets.yaml")
+	c.until("widgets.example.com", func(crd object) bool { return condition(crd, "Established") == "InitialNamesAccepted True" })
+	const widgetsDefinition = definitions + "/widgets.example.com"
+	c.merge(widgetsDefinition+"/status", object{"status": object{"storedVersions": []any{"v9"}}}).is(http.StatusOK)
+	c.merge(widgetsDefinition, object{"metadata": object{"labels": object{"a": "b"}}}).is(http.StatusUnprocessableEntity).says("missing from spec.versions")
+	c.do(http.MethodDelete, widgetsDefinition, nil).is(http.StatusOK)
+	c.until("widgets.example.com", func(crd object) bool { return crd == nil })
+}
+
 // TestRequestsThatDoNotFit: paths and media types that a definition does not
 // offer are refused with the codes of kube-apiserver.
 func TestRequestsThatDoNotFit(t *testing.T) {
