@@ -59,6 +59,7 @@ func TestDeleteOptionsInTheBody(t *testing.T) {
 	for body, says := range map[string]string{
 		`{"kind":"Pod"}`: `no kind \"Pod\" is registered for version \"meta.k8s.io/v1\" in scheme \"pkg/runtime/scheme.go:111\"`,
 		`{"kind":"Eviction","apiVersion":"policy/v1"}`: `no kind \"Eviction\" is registered for version \"policy/v1\" in scheme \"pkg/runtime/scheme.go:111\"`,
+		`{"kind":"Pod","gracePeriodSeconds":"1"}`:      `no kind \"Pod\" is registered for version \"meta.k8s.io/v1\" in scheme \"pkg/runtime/scheme.go:111\"`,
 		`{"gracePeriodSeconds":"1"}`:                   `"message":"json: cannot unmarshal string into Go struct field DeleteOptions.gracePeriodSeconds of type int64"`,
 	} {
 		if got := c.send(400, "DELETE", configMaps+"/a", body, jsonBody); !strings.Contains(string(got.body), says) {

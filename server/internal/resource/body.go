@@ -166,11 +166,11 @@ func DecodeDeleteOptions(mediaType string, body []byte) (options *metav1.DeleteO
 		return options, nil, nil
 	}
 	gvk, strictErrs, err := decode(mediaType, body, options)
+	if gvk.Kind != "" && gvk.Kind != "DeleteOptions" { // whatever else is wrong, as in kube-apiserver
+		return nil, nil, &KindMismatchError{Got: gvk, Want: gvk.GroupVersion().WithKind("DeleteOptions")}
+	}
 	if err != nil {
 		return nil, nil, err
-	}
-	if gvk.Kind != "" && gvk.Kind != "DeleteOptions" {
-		return nil, nil, &KindMismatchError{Got: gvk, Want: gvk.GroupVersion().WithKind("DeleteOptions")}
 	}
 	return options, strictErrs, nil
 }
