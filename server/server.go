@@ -327,9 +327,9 @@ func (s *Server) prepare(ctx context.Context, writes *writePath, caches *caches.
 	begin := time.Now()
 	bootstrapped := func() error { return s.bootstrap(ctx, writes, authorization, fairness) }
 	err := s.retryWhileUnavailable(ctx, bootstrapped)
-	full := status.IsInsufficientStorage(err)
-	if full {
-		s.config.Logger.Error("the storage is full: the server serves what there is, and writes what every cluster has when there is room", "error", err)
+	unwritten := writesLater(err)
+	if unwritten != nil {
+		s.config.Logger.Error("not all that every cluster has can be written: the server serves what there is, and tries again", "error", err)
 		err = nil
 	}
 	if err == nil {
@@ -349,8 +349,8 @@ func (s *Server) prepare(ctx context.Context, writes *writePath, caches *caches.
 	}
 	s.once.Do(func() { close(s.ready) })
 	s.config.Logger.Info("ready", "url", s.URL(), "storage", s.config.Storage, "took", time.Since(begin).Round(time.Millisecond))
-	if full {
-		return retryWhileFull(ctx, bootstrapped)
+	if unwritten != nil {
+		return s.retryUntilWritten(ctx, bootstrapped, unwritten)
 	}
 	return nil
 }
@@ -360,7 +360,8 @@ func (s *Server) bootstrap(ctx context.Context, writes *writePath, authorization
 	if s.config.ReadOnly {
 		return authorization.bootstrap(ctx, writes.set)
 	}
-	if err := bootstrap.Run(ctx, writes.set, writes.services, s.endpoint(), writes.contents...); err != nil {
+	var refused *bootstrap.RefusedError
+	if err := bootstrap.Run(ctx, writes.set, writes.services, s.endpoint(), writes.contents...); err != nil && !errors.As(err, &refused) {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
@@ -371,7 +372,10 @@ func (s *Server) bootstrap(ctx context.Context, writes *writePath, authorization
 		}
 		return fairness.Ensure(ctx)
 	})
-	return group.Wait()
+	if err := group.Wait(); err != nil || refused == nil {
+		return err
+	}
+	return refused
 }
 
 // startRetryInterval is how often a start is tried that storage has stopped, which is full or
@@ -396,22 +400,43 @@ func (s *Server) retryWhileUnavailable(ctx context.Context, f func() error) erro
 	}
 }
 
-// retryWhileFull calls f until the storage has room for what it writes.
-func retryWhileFull(ctx context.Context, f func() error) error {
-	ticker := time.NewTicker(startRetryInterval)
-	defer ticker.Stop()
+// refusedRetryInterval is how often it is tried again to write what objects of users stand in the way
+// of, as in kube-apiserver.
+const refusedRetryInterval = 10 * time.Second
+
+// writesLater returns how long the server waits before it writes what has failed to be written again,
+// while it serves what there is; nil: it cannot serve, or nothing has failed. No object that a user can
+// make keeps a server from its start.
+func writesLater(err error) *time.Duration {
+	var refused *bootstrap.RefusedError
+	switch {
+	case status.IsInsufficientStorage(err):
+		return new(startRetryInterval)
+	case errors.As(err, &refused):
+		return new(refusedRetryInterval)
+	}
+	return nil
+}
+
+// retryUntilWritten calls f, after a pause, until it has written everything.
+func (s *Server) retryUntilWritten(ctx context.Context, f func() error, pause *time.Duration) error {
 	for {
 		select {
-		case <-ticker.C:
+		case <-time.After(*pause):
 		case <-ctx.Done():
 			return nil
 		}
-		switch err := f(); {
-		case ctx.Err() != nil:
+		err := f()
+		if err == nil || ctx.Err() != nil {
 			return nil
-		case !status.IsInsufficientStorage(err):
-			return err
 		}
+		if pause = writesLater(err); pause == nil {
+			if !apierrors.IsServiceUnavailable(err) && !apierrors.IsTimeout(err) {
+				return err
+			}
+			pause = new(startRetryInterval)
+		}
+		s.config.Logger.Debug("not all that every cluster has can be written yet", "error", err)
 	}
 }
 

@@ -23,6 +23,8 @@ const (
 	keeperWorkers = 8
 	// retryAfter is the delay before failed tasks are tried again.
 	retryAfter = time.Second
+	// maxRetryAfter is that delay for what a user may have made impossible, after some attempts.
+	maxRetryAfter = time.Minute
 	// batch is how many events are read at a time.
 	batch = 64
 )

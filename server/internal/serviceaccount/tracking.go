@@ -166,7 +166,7 @@ func (k *Tracking) follow(ctx context.Context) error {
 		return err
 	}
 	defer watcher.Close()
-	due := true // the ConfigMap may have to be written
+	due, delay := true, time.Duration(0) // the ConfigMap may have to be written
 	for {
 		changed, err := anyRead(watcher)
 		if err != nil {
@@ -178,8 +178,11 @@ func (k *Tracking) follow(ctx context.Context) error {
 			left, err := k.review(ctx, configMaps)
 			due = err != nil || left > 0
 			if err != nil {
-				k.log.Warn("since when the use of legacy tokens is noted cannot be published", "configmap", TrackingName, "error", err)
-				left = retryAfter
+				delay = min(max(2*delay, retryAfter), maxRetryAfter)
+				k.log.Warn("since when the use of legacy tokens is noted cannot be published", "configmap", TrackingName, "error", err, "delay", delay)
+				left = delay
+			} else {
+				delay = 0
 			}
 			wait = sooner(wait, left)
 		}

@@ -34,16 +34,19 @@ type NamespaceContent func(ctx context.Context, namespace string) error
 // and not the caches, so that it can run while they fill. Objects that do not
 // depend on each other are created at the same time, so that the store can make
 // them durable together.
+//
+// Objects that users have made may stand in the way: a quota that is used up, an object
+// of the same name that cannot change. Run creates the others, and fails with a *RefusedError.
 func Run(ctx context.Context, set *registry.Set, services *service.Allocator, endpoint netip.AddrPort, contents ...NamespaceContent) error {
-	group, ctx := errgroup.WithContext(ctx)
-	inDefault := make(chan struct{}) // closed when the namespace default exists
+	group, ctx := newSteps(ctx)
+	inDefault := make(chan struct{}) // closed when the namespace default exists, or cannot be made
 	for _, name := range namespace.System() {
 		group.Go(func() error {
+			if name == metav1.NamespaceDefault {
+				defer close(inDefault)
+			}
 			if err := namespace.Ensure(ctx, set, name); err != nil {
 				return err
-			}
-			if name == metav1.NamespaceDefault {
-				close(inDefault)
 			}
 			for _, content := range contents {
 				group.Go(func() error { return content(ctx, name) })

@@ -65,7 +65,10 @@ func (a *allocation) claimNamedIP(ctx context.Context, ip string) error {
 		return a.invalid(field.Invalid(clusterIPsAt, []string{ip},
 			fmt.Sprintf("failed to allocate IP %s: the provided IP (%s) is not in the valid range. The range of valid IPs is %s", ip, ip, a.allocator.opts.CIDR)))
 	}
-	err = a.claimIP(ctx, addr)
+	err = errClaimed
+	if addr != a.allocator.FirstIP() || a.owner() == APIService { // which may not be there yet, or again
+		err = a.claimIP(ctx, addr)
+	}
 	if errors.Is(err, errClaimed) {
 		return a.invalid(field.Invalid(clusterIPsAt, []string{ip}, fmt.Sprintf("failed to allocate IP %s: %v", ip, err)))
 	}
