@@ -92,3 +92,17 @@ func TestOptionsOfEvictions(t *testing.T) {
 	}
 	c.send(200, "GET", pods+"/p", "")
 }
+
+// TestStaticPods: a kubelet runs such a pod from a file, and knows nothing of what the server would change.
+func TestStaticPods(t *testing.T) {
+	c := newWritable(t)
+	c.send(201, "POST", pods, `{"metadata":{"name":"p","annotations":{"kubernetes.io/config.mirror":"x"}},"spec":{"nodeName":"n","containers":[{"name":"a","image":"i"}]}}`)
+	for _, test := range []struct{ subresource, change, message string }{
+		{"ephemeralcontainers", `{"spec":{"ephemeralContainers":[{"name":"d","image":"i"}]}}`, `Pod "p" is invalid: []: Forbidden: static pods do not support ephemeral containers`},
+		{"resize", `{"spec":{"containers":[{"name":"a","resources":{"requests":{"cpu":"1"}}}]}}`, `Pod "p" is invalid: []: Forbidden: static pods cannot be resized`},
+	} {
+		if s := c.send(422, "PATCH", pods+"/p/"+test.subresource, test.change, strategic).status(t); s.Message != test.message {
+			t.Errorf("%s: %q, not %q", test.subresource, s.Message, test.message)
+		}
+	}
+}

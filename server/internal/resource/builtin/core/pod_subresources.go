@@ -13,6 +13,9 @@ import (
 func validatePodSubresource(subresource string, pod, old *corev1.Pod) field.ErrorList {
 	switch subresource {
 	case "ephemeralcontainers":
+		if _, isMirror := old.Annotations[corev1.MirrorPodAnnotationKey]; isMirror {
+			return field.ErrorList{field.Forbidden(field.NewPath(""), "static pods do not support ephemeral containers")}
+		}
 		return append(podspec.Validate(validate.SpecPath, &pod.Spec), validateAddedEphemeral(pod, old)...)
 	case "resize":
 		return validateResize(pod, old)
