@@ -70,7 +70,7 @@ var layers = map[string][]string{
 	"server/internal/nodeauthorizer":         {"server/internal/auth", "server/internal/podreference", "server/internal/rbac", "server/internal/registry/...", "server/internal/resource", "server/internal/watchcache", "internal/..."},
 	"server/internal/rbac/defaults":          {"server/internal/rbac", "server/internal/resource", "server/internal/registry", "internal/..."},
 	"server/internal/rbac":                   {"storage", "server/internal/runqueue", "server/internal/auth", "server/internal/resource/...", "server/internal/watchcache", "server/internal/registry/...", "internal/..."},
-	"server/internal/serviceaccount":         {"storage", "server/internal/auth", "server/internal/resource", "server/internal/watchcache", "server/internal/registry/...", "internal/..."},
+	"server/internal/serviceaccount":         {"storage", "server/internal/auth", "server/internal/podreference", "server/internal/resource", "server/internal/watchcache", "server/internal/registry/...", "internal/..."},
 	"server/internal/customresource":         {"storage", "server/internal/cel", "server/internal/patterntable", "server/internal/webhookclient", "server/internal/resource/...", "server/internal/watchcache", "server/internal/registry", "internal/..."},
 	"server/internal/aggregation":            {"server/internal/auth", "server/internal/resource/...", "server/internal/watchcache", "server/internal/registry", "internal/..."},
 	"server/internal/openapi":                {"server/internal/resource/...", "server/internal/gzipblock", "internal/..."},

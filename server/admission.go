@@ -62,7 +62,7 @@ func (s *Server) admissionPlugins(w *writePath, a *authorization) (admission.Plu
 	requests, classes, nodes := csr.New(a.authorizer), podrules.NewRuntimeClasses(w.set), podrules.NewNodeFeatures(w.set)
 	plugins := admission.Plugins{
 		admission.NamespaceLifecycle: {Mutate: namespace.Lifecycle(w.set)},
-		admission.ServiceAccount:     {Mutate: w.accounts.Admit},
+		admission.ServiceAccount:     {Mutate: w.accounts.Admit, Validate: w.accounts.Validate},
 		admission.ResourceQuota:      {Validate: resourcequota.New(w.set, s.plugins.Limited).Admit},
 		admission.PodSecurity:        {Validate: podSecurity.Validate},
 

@@ -7,6 +7,6 @@
 // authenticates users by them, discovery.go lets other systems verify them (OpenID
 // Connect Discovery). content.go has the defaults of every namespace, keeper.go
 // restores them whenever they are missing, manager.go leaves one of them to a
-// kube-controller-manager, secrets.go fills in the legacy tokens in secrets, and pods.go
-// is the admission of pods.
+// kube-controller-manager, secrets.go fills in the legacy tokens in secrets, pods.go
+// is the admission of pods, and mountable.go refuses what they may not refer to.
 package serviceaccount

@@ -1,6 +1,7 @@
 package serviceaccount
 
 import (
+	"context"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -32,6 +33,8 @@ type fixture struct {
 	t   testing.TB
 	set *registry.Set
 	now time.Time
+	// change is what a webhook would do to pods, after Accounts.Admit; nil: nothing.
+	change func(*corev1.Pod)
 }
 
 func newFixture(t testing.TB, change ...func(*Options)) *fixture {
@@ -43,7 +46,8 @@ func newFixture(t testing.TB, change ...func(*Options)) *fixture {
 	f.set, err = registry.NewSet(registry.Config{Store: store, Resources: builtin.Table()})
 	must(t, err)
 	accounts := NewAccounts(f.set, AccountOptions{RootCA: []byte("a certificate")})
-	f.set.Admit(namespace.Lifecycle(f.set), accounts.Admit)
+	f.set.Admit(namespace.Lifecycle(f.set), accounts.Admit, f.changePod)
+	f.set.Validate(accounts.Validate)
 	opts := Options{Issuers: []string{issuer}, Keys: newRing(t, newKey(t)), Now: func() time.Time { return f.now }}
 	for _, fn := range change {
 		fn(&opts)
@@ -53,6 +57,13 @@ func newFixture(t testing.TB, change ...func(*Options)) *fixture {
 	must(t, namespace.Ensure(t.Context(), f.set, "ns"))
 	must(t, accounts.Ensure(t.Context(), "ns"))
 	return f
+}
+
+func (f *fixture) changePod(_ context.Context, q *registry.Request) error {
+	if pod, ok := q.Object.(*corev1.Pod); ok && f.change != nil {
+		f.change(pod)
+	}
+	return nil
 }
 
 func must(t testing.TB, err error) {

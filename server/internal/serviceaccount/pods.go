@@ -2,13 +2,10 @@ package serviceaccount
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/rand"
 
@@ -29,29 +26,36 @@ const (
 
 var podsResource = schema.GroupResource{Resource: "pods"}
 
+// podOf returns the pod that is written, or nil if it is none.
+func podOf(q *registry.Request) *corev1.Pod {
+	if q.Resource.GroupResource() != podsResource {
+		return nil
+	}
+	pod, _ := q.Object.(*corev1.Pod)
+	return pod
+}
+
+func isMirror(pod *corev1.Pod) bool {
+	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
+	return mirror
+}
+
 // Admit is the hook that gives each pod an account, which must exist, and the
 // volume with the account's token, unless the pod or the account opts out.
 func (a *Accounts) Admit(ctx context.Context, q *registry.Request) error {
-	if q.Operation != registry.Create || q.Resource.GroupResource() != podsResource || q.Subresource != "" {
+	pod := podOf(q)
+	if pod == nil || q.Operation != registry.Create || q.Subresource != "" {
 		return nil
 	}
-	pod, ok := q.Object.(*corev1.Pod)
-	if !ok {
-		return nil
-	}
-	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
+	if isMirror(pod) {
 		return refuseMirror(q, pod)
 	}
 	if pod.Spec.ServiceAccountName == "" {
 		pod.Spec.ServiceAccountName = DefaultName
 	}
 	pod.Spec.DeprecatedServiceAccount = pod.Spec.ServiceAccountName
-	account, err := a.get(ctx, q.Namespace, pod.Spec.ServiceAccountName)
-	switch {
-	case apierrors.IsNotFound(err):
-		return q.Forbidden(fmt.Errorf("error looking up service account %s/%s: serviceaccount %q not found",
-			q.Namespace, pod.Spec.ServiceAccountName, pod.Spec.ServiceAccountName))
-	case err != nil:
+	account, err := a.accountOf(ctx, q, pod)
+	if err != nil {
 		return err
 	}
 	if wantsToken(pod, account) {
@@ -60,22 +64,7 @@ func (a *Accounts) Admit(ctx context.Context, q *registry.Request) error {
 	if len(pod.Spec.ImagePullSecrets) == 0 {
 		pod.Spec.ImagePullSecrets = slices.Clone(account.ImagePullSecrets)
 	}
-	return nil
-}
-
-// refuseMirror refuses mirror pods that refer to objects of the server: a kubelet
-// runs such a pod without having read it from the server.
-func refuseMirror(q *registry.Request, pod *corev1.Pod) error {
-	if pod.Spec.ServiceAccountName != "" {
-		return q.Forbidden(errors.New("a mirror pod may not reference service accounts"))
-	}
-	for i := range pod.Spec.Volumes {
-		projected := pod.Spec.Volumes[i].Projected
-		if projected != nil && slices.ContainsFunc(projected.Sources, func(p corev1.VolumeProjection) bool { return p.ServiceAccountToken != nil }) {
-			return q.Forbidden(errors.New("a mirror pod may not use ServiceAccountToken volume projections"))
-		}
-	}
-	return nil
+	return limitSecrets(q, pod, account)
 }
 
 // wantsToken reports whether the pod gets a token volume. The pod's own setting wins

@@ -231,7 +231,7 @@ func TestMirrorPods(t *testing.T) {
 		"a blocking owner": {owner(func(o *metav1.OwnerReference) { o.BlockOwnerDeletion = &truth }), "must not set blockOwnerDeletion"},
 		"another uid":      {owner(func(o *metav1.OwnerReference) { o.UID = "u" }), "UID mismatch"},
 		"an account":       {func(p *corev1.Pod) { p.Spec.ServiceAccountName = "default" }, "a mirror pod may not reference service accounts"},
-		"a pull secret":    {func(p *corev1.Pod) { p.Spec.ImagePullSecrets = []corev1.LocalObjectReference{ref} }, "can not create pods that reference secrets"},
+		"a pull secret":    {func(p *corev1.Pod) { p.Spec.ImagePullSecrets = []corev1.LocalObjectReference{ref} }, "a mirror pod may not reference secrets"},
 		"a secret":         {source(corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s"}}), "reference secrets"},
 		"a secret variable": {func(p *corev1.Pod) {
 			p.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: ref}}}
