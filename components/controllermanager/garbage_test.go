@@ -55,6 +55,30 @@ func TestForegroundDeletionWaitsForAllBelow(t *testing.T) {
 	}
 }
 
+// TestOwnersInACircle: objects that own each other, and wait for each other, go when one of them is deleted in the
+// foreground, and do not hold up their namespace.
+func TestOwnersInACircle(t *testing.T) {
+	c := newCluster(t, 0)
+	c.startManager()
+	namespaces, foreground := client.For[*corev1.Namespace](c.client), metav1.DeletePropagationForeground
+	for name, circle := range map[string][]string{"two": {"a", "b"}, "three": {"a", "b", "c"}} {
+		create(c, namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		configs := client.For[*corev1.ConfigMap](c.client).Namespace(name)
+		first := create(c, configs, newConfig(circle[0]))
+		last := first
+		for _, next := range circle[1:] {
+			last = create(c, configs, newConfig(next, ownedBy(last)))
+		}
+		change(c, configs, first.Name, func(m *corev1.ConfigMap) { m.OwnerReferences = []metav1.OwnerReference{ownedBy(last)} })
+		remove(c, configs, first.Name, metav1.DeleteOptions{PropagationPolicy: &foreground})
+		awaitEach(c, configs, metav1.ListOptions{}, "the circle of "+name+" gone", func(all map[string]*corev1.ConfigMap) bool {
+			return all["a"] == nil && all["b"] == nil && all["c"] == nil
+		})
+		remove(c, namespaces, name, metav1.DeleteOptions{})
+		awaitEach(c, namespaces, metav1.ListOptions{}, "the namespace gone", func(all map[string]*corev1.Namespace) bool { return all[name] == nil })
+	}
+}
+
 func TestOrphansStay(t *testing.T) {
 	c := newCluster(t, 2)
 	c.startManager()

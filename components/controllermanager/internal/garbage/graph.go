@@ -159,6 +159,22 @@ func (g *graph) hasDependents(uid types.UID) bool {
 	return n != nil && len(n.dependents) > 0
 }
 
+// hasWaitingDependents reports whether an object has dependents that are being deleted and wait for their own.
+func (g *graph) hasWaitingDependents(uid types.UID) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := g.nodes[uid]
+	if n == nil {
+		return false
+	}
+	for dependent := range n.dependents {
+		if d := g.nodes[dependent]; d != nil && d.seen && stateOf(d.object) == ownerWaits {
+			return true
+		}
+	}
+	return false
+}
+
 // blocked reports whether dependents block the deletion of an owner that waits for them. It also returns those that
 // have to be looked at because it does, but not again before tellAgain: an owner is looked at when each of its
 // dependents goes.

@@ -83,6 +83,12 @@ func (c *Controller) execute(ctx context.Context, o object, v *verdict) error {
 		return c.cutReferences(ctx, o, append(v.dangling, v.waiting...))
 	case len(v.solid) > 0:
 		return nil
+	case len(v.waiting) > 0 && c.graph.hasWaitingDependents(o.uid):
+		// It may wait, over some dependents, for the owner that waits for it: none of them would go.
+		if err := c.unblockOwners(ctx, o); err != nil {
+			return err
+		}
+		return c.deleteLive(ctx, o, metav1.DeletePropagationForeground)
 	case len(v.waiting) > 0 && c.graph.hasDependents(o.uid):
 		return c.delete(ctx, o, metav1.DeletePropagationForeground)
 	default:

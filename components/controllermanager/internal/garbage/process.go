@@ -133,6 +133,22 @@ func (c *Controller) cutReferences(ctx context.Context, o object, refs []metav1.
 	})
 }
 
+// unblockOwners has none of an object's owners wait for it. They stay its owners.
+func (c *Controller) unblockOwners(ctx context.Context, o object) error {
+	return c.change(ctx, o, func(live *metav1.PartialObjectMetadata) map[string]any {
+		refs, blocks, changed := slices.Clone(live.OwnerReferences), false, false
+		for i := range refs {
+			if b := refs[i].BlockOwnerDeletion; b != nil && *b {
+				refs[i].BlockOwnerDeletion, changed = &blocks, true
+			}
+		}
+		if !changed {
+			return nil
+		}
+		return map[string]any{"ownerReferences": refs}
+	})
+}
+
 func (c *Controller) removeFinalizer(ctx context.Context, o object, finalizer string) error {
 	return c.change(ctx, o, func(live *metav1.PartialObjectMetadata) map[string]any {
 		kept := []string{}
