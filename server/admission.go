@@ -31,6 +31,7 @@ func (s *Server) admit(w *writePath, a *authorization) error {
 		return err
 	}
 	mutate, validate := admission.Chain(w.set, plugins, admission.Disabled(s.config.EnableAdmissionPlugins, s.config.DisableAdmissionPlugins))
+	w.set.CheckStatus(admission.ClaimStatusRights(a.authorizer))
 	w.set.Validate(csr.New(a.authorizer).EndPodRequest(w.set.Now))
 	w.set.Admit(s.traceAdmission("mutating admission", mutate))
 	w.set.Validate(s.traceAdmission("validating admission", validate))

@@ -3,6 +3,7 @@ package auth
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 )
 
@@ -36,6 +37,34 @@ type Attributes struct {
 
 // OnResource reports whether the request is about a resource and not about a path.
 func (a Attributes) OnResource() bool { return a.Resource != "" || a.Path == "" }
+
+// htmlEscaper escapes what a browser would take for markup, as Kubernetes does.
+var htmlEscaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+
+// Refusal names the user and what the user may not do, and the reason unless that is empty, in the words of Kubernetes:
+// clients compare them.
+func (a Attributes) Refusal(reason string) string {
+	refusal := htmlEscaper.Replace(a.refusal())
+	if reason != "" {
+		refusal += ": " + reason
+	}
+	return refusal
+}
+
+func (a Attributes) refusal() string {
+	if !a.OnResource() {
+		return fmt.Sprintf("User %q cannot %s path %q", a.User.Name, a.Verb, a.Path)
+	}
+	resource := a.Resource
+	if a.Subresource != "" {
+		resource += "/" + a.Subresource
+	}
+	scope := "at the cluster scope"
+	if a.Namespace != "" {
+		scope = fmt.Sprintf("in the namespace %q", a.Namespace)
+	}
+	return fmt.Sprintf("User %q cannot %s resource %q in API group %q %s", a.User.Name, a.Verb, resource, a.Group, scope)
+}
 
 // ErrNotReady is matched by the error of an Authorizer that has not read yet what it
 // decides by.

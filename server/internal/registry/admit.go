@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/status"
@@ -16,6 +17,10 @@ import (
 // again. Hooks are called concurrently. The Request belongs to the write, and must not
 // be kept beyond its outcome.
 type Admission func(ctx context.Context, q *Request) error
+
+// Check is a part of validation that needs more than the object, such as the user's rights: what it complains about
+// stands in the same 422 as what the kind's strategy does. It must not change the object, and is called concurrently.
+type Check func(ctx context.Context, q *Request) field.ErrorList
 
 // admit asks the mutating hooks, validates what they have left of the object, and asks
 // the validating hooks. An update that leaves a deleted object without a reason to stay

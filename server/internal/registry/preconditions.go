@@ -73,8 +73,7 @@ func notVersion(version string) error {
 // and gives obj the version that it replaces.
 func (u *update) checkVersion(w *pendingWrite, obj resource.Object) error {
 	// A patch that changes the uid is refused by validation, as in Kubernetes.
-	patched := u.patches || w.endpoint.Ownership == OwnershipStated
-	if uid := obj.GetUID(); !patched && uid != "" && uid != w.current.object.GetUID() {
+	if uid := obj.GetUID(); !w.patches() && uid != "" && uid != w.current.object.GetUID() {
 		return w.registry.conflict(w.name, otherUID(uid, w.current.object.GetUID()))
 	}
 	current := formatRevision(w.current.revision)

@@ -45,6 +45,9 @@ type Config struct {
 	// Validation are the validating hooks that every write passes, in this order,
 	// after the object was validated.
 	Validation []Admission
+	// StatusChecks are asked for what validation of each status that is written finds, in this order, before the
+	// strategy of its kind is.
+	StatusChecks []Check
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// NameSuffix makes the random end of a generated name, five characters.
@@ -110,6 +113,11 @@ func (s *Set) Admit(hooks ...Admission) {
 // Config.Admission.
 func (s *Set) Validate(hooks ...Admission) {
 	s.config.Validation = append(s.config.Validation, hooks...)
+}
+
+// CheckStatus appends to Config.StatusChecks, as Admit does to Config.Admission.
+func (s *Set) CheckStatus(checks ...Check) {
+	s.config.StatusChecks = append(s.config.StatusChecks, checks...)
 }
 
 // StoreHook is called just before the store is asked to create or replace an object, by the

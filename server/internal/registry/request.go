@@ -90,6 +90,9 @@ func (q *Request) Kind() schema.GroupVersionKind {
 	return q.Resource.GroupVersionKind()
 }
 
+// Patches reports whether the client has sent a patch, which is an Update or a Create.
+func (q *Request) Patches() bool { return q.write != nil && q.write.patches() }
+
 // Shown returns Object and Old as objects of the Kind, nil for those that there are
 // none of. They must not be changed: see Replace.
 func (q *Request) Shown() (obj, old resource.Object, err error) {

@@ -70,7 +70,7 @@ type update struct {
 	updater       Updater
 	mayCreate     bool
 	unconditional bool
-	patches       bool // the verb is patch
+	patches       bool // the verb is patch, but not server-side apply
 }
 
 func (u *update) decide(_ context.Context, w *pendingWrite) error {
@@ -100,6 +100,12 @@ func (u *update) decide(_ context.Context, w *pendingWrite) error {
 		w.operation, w.action = Create, create
 	}
 	return nil
+}
+
+// patches reports whether the verb is patch, server-side apply included.
+func (w *pendingWrite) patches() bool {
+	u, ok := w.verb.(*update)
+	return ok && (u.patches || w.endpoint.Ownership == OwnershipStated)
 }
 
 // matchRequest refuses an object that is not the one in the request.

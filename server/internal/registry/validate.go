@@ -19,7 +19,7 @@ func (w *pendingWrite) validate(ctx context.Context) error {
 	case create:
 		return w.registry.validateCreate(ctx, w.object)
 	case replace:
-		return w.registry.validateUpdate(ctx, w.object, w.current.object, w.endpoint)
+		return w.validateUpdate(ctx)
 	case keep, mark, remove: // nothing that a client sent is written
 	}
 	return nil
@@ -40,7 +40,8 @@ func (r Registry) validateCreate(ctx context.Context, obj resource.Object) error
 	return r.invalidObject(obj, errs)
 }
 
-func (r Registry) validateUpdate(ctx context.Context, obj, old resource.Object, endpoint Endpoint) error {
+func (w *pendingWrite) validateUpdate(ctx context.Context) error {
+	r, obj, old, endpoint := w.registry, w.object, w.current.object, w.endpoint
 	errs := objectmeta.ValidateReplaced(r.res, obj)
 	errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(obj, old, objectmeta.Path)...)
 	if endpoint.Scope == ScopeMain {
@@ -56,6 +57,9 @@ func (r Registry) validateUpdate(ctx context.Context, obj, old resource.Object, 
 	}
 	if endpoint.Scope == ScopeStatus {
 		errs = append(errs, r.checkLabel(ctx, obj, old)...)
+		for _, check := range r.set.config.StatusChecks {
+			errs = append(errs, check(ctx, &w.request)...)
+		}
 		if f := r.res.Strategy.ValidateStatus; f != nil {
 			errs = append(errs, f(obj, old)...)
 		}

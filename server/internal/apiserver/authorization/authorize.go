@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -118,30 +117,7 @@ func (a *Authorizer) AuthorizeCreate(ctx context.Context, attributes auth.Attrib
 	return a.Authorize(ctx, attributes)
 }
 
-// htmlEscaper escapes what a browser would take for markup, as Kubernetes does.
-var htmlEscaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
-
-// forbidden is the 403 that names the user and what the user may not do, in
-// the words of Kubernetes: clients compare them.
+// forbidden is the 403 that names the user and what the user may not do.
 func forbidden(a auth.Attributes, reason string) *apierrors.StatusError {
-	message := htmlEscaper.Replace(refusal(a))
-	if reason != "" {
-		message += ": " + reason
-	}
-	return apierrors.NewForbidden(schema.GroupResource{Group: a.Group, Resource: a.Resource}, a.Name, errors.New(message))
-}
-
-func refusal(a auth.Attributes) string {
-	if !a.OnResource() {
-		return fmt.Sprintf("User %q cannot %s path %q", a.User.Name, a.Verb, a.Path)
-	}
-	resource := a.Resource
-	if a.Subresource != "" {
-		resource += "/" + a.Subresource
-	}
-	scope := "at the cluster scope"
-	if a.Namespace != "" {
-		scope = fmt.Sprintf("in the namespace %q", a.Namespace)
-	}
-	return fmt.Sprintf("User %q cannot %s resource %q in API group %q %s", a.User.Name, a.Verb, resource, a.Group, scope)
+	return apierrors.NewForbidden(schema.GroupResource{Group: a.Group, Resource: a.Resource}, a.Name, errors.New(a.Refusal(reason)))
 }
