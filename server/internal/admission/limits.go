@@ -9,8 +9,10 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/levelwire/levelwire/server/internal/registry"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/podspec"
 	"github.com/levelwire/levelwire/server/internal/status"
 )
 
@@ -21,10 +23,37 @@ const limitAnnotation = "kubernetes.io/limit-ranger"
 // refuses pods and claims that are outside of the ranges.
 type limits struct{ set *registry.Set }
 
-// fill sets the defaults in a new pod.
+// limitedPod returns a pod that is being created or resized, and nil for everything else: no other
+// change can touch what a pod requests. What is being deleted is left alone.
+func limitedPod(q *registry.Request) *corev1.Pod {
+	creates := q.Operation == registry.Create && q.Subresource == ""
+	resizes := q.Operation == registry.Update && q.Subresource == "resize"
+	if q.Resource.GroupResource() != podsResource || !creates && !resizes || isBeingDeleted(q) {
+		return nil
+	}
+	pod, _ := q.Object.(*corev1.Pod)
+	return pod
+}
+
+// limitedClaim returns a claim that is being created or changed in whatever way, and nil for everything else.
+func limitedClaim(q *registry.Request) *corev1.PersistentVolumeClaim {
+	writes := q.Operation == registry.Create || q.Operation == registry.Update
+	if q.Resource.GroupResource() != claimsResource || !writes || q.Subresource != "" || isBeingDeleted(q) {
+		return nil
+	}
+	claim, _ := q.Object.(*corev1.PersistentVolumeClaim)
+	return claim
+}
+
+func isBeingDeleted(q *registry.Request) bool {
+	return q.Old != nil && q.Old.GetDeletionTimestamp() != nil
+}
+
+// fill sets the defaults in a pod. What it has set in a new one stands in an annotation, which
+// a resize cannot change.
 func (l limits) fill(ctx context.Context, q *registry.Request) error {
-	pod := podOf(q)
-	if pod == nil || q.Operation != registry.Create {
+	pod := limitedPod(q)
+	if pod == nil {
 		return nil
 	}
 	ranges, err := l.rangesOf(ctx, q.Namespace)
@@ -35,7 +64,14 @@ func (l limits) fill(ctx context.Context, q *registry.Request) error {
 		if err := boundLimits(q, pod, r); err != nil {
 			return err
 		}
-		fillIn(pod, r)
+		set := fillIn(pod, r)
+		if len(set) == 0 || q.Operation != registry.Create {
+			continue
+		}
+		if pod.Annotations == nil {
+			pod.Annotations = map[string]string{}
+		}
+		pod.Annotations[limitAnnotation] = "LimitRanger plugin set: " + strings.Join(set, "; ")
 	}
 	return nil
 }
@@ -60,37 +96,29 @@ func boundLimits(q *registry.Request, pod *corev1.Pod, r *corev1.LimitRange) err
 	return q.Forbidden(fmt.Errorf("the LimitRange %s has %d amounts, and the pod %d containers, for each of which they are: at most %d together", r.Name, amounts, containers, maxLimited))
 }
 
-// check refuses what is outside of the ranges.
+// check refuses what is outside of a range. Like Kubernetes it names the faults of the first such range only.
 func (l limits) check(ctx context.Context, q *registry.Request) error {
-	pod := podOf(q)
-	claim, isClaim := q.Object.(*corev1.PersistentVolumeClaim)
-	isClaim = isClaim && q.Resource.GroupResource() == claimsResource && q.Subresource == ""
-	// The resources of a pod are checked when it is created.
-	if (pod == nil || q.Operation != registry.Create) && !isClaim {
+	pod, claim := limitedPod(q), limitedClaim(q)
+	if pod == nil && claim == nil {
 		return nil
 	}
 	ranges, err := l.rangesOf(ctx, q.Namespace)
 	if err != nil {
 		return err
 	}
-	var problems []error
 	for _, r := range ranges {
+		var problems []error
 		if pod != nil {
 			if err := boundLimits(q, pod, r); err != nil {
 				return err
 			}
+			problems = checkPod(pod, r)
+		} else {
+			problems = checkClaim(claim, r)
 		}
-		for i := range r.Spec.Limits {
-			item := &r.Spec.Limits[i]
-			if pod != nil {
-				problems = append(problems, checkPod(pod, item)...)
-			} else if item.Type == corev1.LimitTypePersistentVolumeClaim {
-				problems = append(problems, bounds{item}.checkRequests(claim.Spec.Resources.Requests)...)
-			}
+		if len(problems) > 0 {
+			return q.Forbidden(errors.New(status.Texts(problems)))
 		}
-	}
-	if len(problems) > 0 {
-		return q.Forbidden(errors.New(status.Texts(problems)))
 	}
 	return nil
 }
@@ -116,8 +144,8 @@ func (l limits) rangesOf(ctx context.Context, namespace string) ([]*corev1.Limit
 }
 
 // fillIn sets the defaults of a range in the containers of a pod that state no
-// requests or limits.
-func fillIn(pod *corev1.Pod, r *corev1.LimitRange) {
+// requests or limits, and returns what it has set.
+func fillIn(pod *corev1.Pod, r *corev1.LimitRange) []string {
 	var set []string
 	for i := range r.Spec.Limits {
 		item := &r.Spec.Limits[i]
@@ -131,13 +159,7 @@ func fillIn(pod *corev1.Pod, r *corev1.LimitRange) {
 			set = append(set, fillContainer(&pod.Spec.InitContainers[j], "init container", item)...)
 		}
 	}
-	if len(set) == 0 {
-		return
-	}
-	if pod.Annotations == nil {
-		pod.Annotations = map[string]string{}
-	}
-	pod.Annotations[limitAnnotation] = "LimitRanger plugin set: " + strings.Join(set, "; ")
+	return set
 }
 
 func fillContainer(c *corev1.Container, what string, item *corev1.LimitRangeItem) []string {
@@ -167,45 +189,50 @@ func fillList(list *corev1.ResourceList, defaults corev1.ResourceList) []string 
 	return set
 }
 
-func checkPod(pod *corev1.Pod, item *corev1.LimitRangeItem) []error {
+func checkPod(pod *corev1.Pod, r *corev1.LimitRange) []error {
 	var problems []error
-	check := bounds{item}
-	switch item.Type {
-	case corev1.LimitTypeContainer:
-		for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
-			for i := range containers {
-				problems = append(problems, check.check(containers[i].Resources.Requests, containers[i].Resources.Limits)...)
+	for i := range r.Spec.Limits {
+		check := bounds{&r.Spec.Limits[i]}
+		switch check.item.Type {
+		case corev1.LimitTypeContainer:
+			for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+				for j := range containers {
+					problems = append(problems, check.check(containers[j].Resources.Requests, containers[j].Resources.Limits)...)
+				}
 			}
+		case corev1.LimitTypePod:
+			requests := amountsOf(&pod.Spec, func(r *corev1.ResourceRequirements) corev1.ResourceList { return r.Requests })
+			ceilings := amountsOf(&pod.Spec, func(r *corev1.ResourceRequirements) corev1.ResourceList { return r.Limits })
+			problems = append(problems, check.check(requests, ceilings)...)
 		}
-	case corev1.LimitTypePod:
-		requests, ceilings := corev1.ResourceList{}, corev1.ResourceList{}
-		for i := range pod.Spec.Containers {
-			add(requests, pod.Spec.Containers[i].Resources.Requests)
-			add(ceilings, pod.Spec.Containers[i].Resources.Limits)
-		}
-		for i := range pod.Spec.InitContainers {
-			atLeast(requests, pod.Spec.InitContainers[i].Resources.Requests)
-			atLeast(ceilings, pod.Spec.InitContainers[i].Resources.Limits)
-		}
-		problems = check.check(requests, ceilings)
 	}
 	return problems
 }
 
-func add(sum, more corev1.ResourceList) {
-	for name, quantity := range more {
-		total := sum[name]
-		total.Add(quantity)
-		sum[name] = total
+// amountsOf returns what a pod has as a whole: the cpu and memory that it states for itself, and of everything
+// else what its containers have together. As in Kubernetes, its overhead does not count, and neither do huge
+// pages that it states for itself.
+func amountsOf(spec *corev1.PodSpec, of func(*corev1.ResourceRequirements) corev1.ResourceList) corev1.ResourceList {
+	amounts := podspec.Together(spec, func(c *corev1.Container) corev1.ResourceList { return of(&c.Resources) })
+	if spec.Resources == nil {
+		return amounts
 	}
-}
-
-func atLeast(list, other corev1.ResourceList) {
-	for name, quantity := range other {
-		if has, ok := list[name]; !ok || has.Cmp(quantity) < 0 {
-			list[name] = quantity
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		if amount, ok := of(spec.Resources)[name]; ok {
+			amounts[name] = amount
 		}
 	}
+	return amounts
+}
+
+func checkClaim(claim *corev1.PersistentVolumeClaim, r *corev1.LimitRange) []error {
+	var problems []error
+	for i := range r.Spec.Limits {
+		if item := &r.Spec.Limits[i]; item.Type == corev1.LimitTypePersistentVolumeClaim {
+			problems = append(problems, bounds{item}.checkRequests(claim.Spec.Resources.Requests)...)
+		}
+	}
+	return problems
 }
 
 // bounds checks a pod or claim against one item of a range.
@@ -269,11 +296,23 @@ func (b bounds) checkRequests(requests corev1.ResourceList) []error {
 func (b bounds) checkRatio(name corev1.ResourceName, requests, ceilings corev1.ResourceList) []error {
 	most := b.item.MaxLimitRequestRatio[name]
 	request, limit := requests[name], ceilings[name]
-	if request.IsZero() || limit.IsZero() {
+	switch {
+	case request.IsZero():
 		return []error{fmt.Errorf("%s max limit to request ratio per %s is %s, but no request is specified or request is 0", name, b.item.Type, most.String())}
+	case limit.IsZero():
+		return []error{fmt.Errorf("%s max limit to request ratio per %s is %s, but no limit is specified or limit is 0", name, b.item.Type, most.String())}
 	}
-	if ratio := limit.AsApproximateFloat64() / request.AsApproximateFloat64(); ratio > most.AsApproximateFloat64() {
+	if ratio := thousandths(limit) / thousandths(request); ratio*1000 > thousandths(most) {
 		return []error{fmt.Errorf("%s max limit to request ratio per %s is %s, but provided ratio is %f", name, b.item.Type, most.String(), ratio)}
 	}
 	return nil
+}
+
+// thousandths returns an amount in thousandths, which are whole numbers: 140m is exactly 7 times 20m then, and
+// not a little more. Numbers that become too large are approximate.
+func thousandths(amount resource.Quantity) float64 {
+	if amount.CmpInt64(resource.MaxMilliValue) > 0 {
+		return amount.AsApproximateFloat64() * 1000
+	}
+	return float64(amount.MilliValue())
 }

@@ -52,12 +52,12 @@ func DefaultPodResources(spec *corev1.PodSpec) bool {
 	if r == nil || len(r.Limits)+len(r.Requests) == 0 {
 		return false
 	}
-	limits := together(spec, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Limits })
+	limits := Together(spec, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Limits })
 	fillResources(&r.Limits, limits, func(name corev1.ResourceName) bool {
 		_, requested := r.Requests[name]
 		return IsHugePages(name) && !requested
 	})
-	fillResources(&r.Requests, together(spec, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests }), Overcommits)
+	fillResources(&r.Requests, Together(spec, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests }), Overcommits)
 	fillResources(&r.Requests, r.Limits, func(corev1.ResourceName) bool { return true })
 	for name, amount := range limits { // none is lower than the request
 		if requested := r.Requests[name]; requested.Cmp(amount) > 0 {
@@ -111,14 +111,14 @@ func podResource(path *field.Path, name corev1.ResourceName) field.ErrorList {
 // limit than it.
 func withinPod(path *field.Path, spec *corev1.PodSpec) field.ErrorList {
 	var errs field.ErrorList
-	requested := together(spec, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests })
+	requested := Together(spec, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests })
 	for _, name := range validate.SortedNames(requested) {
 		sum := requested[name]
 		if own, ok := spec.Resources.Requests[name]; ok && sum.Cmp(own) > 0 {
 			errs = append(errs, field.Invalid(path.Child("requests").Key(string(name)), own.String(), "must be greater than or equal to aggregate container requests of "+sum.String()))
 		}
 	}
-	limited := together(spec, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Limits })
+	limited := Together(spec, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Limits })
 	for _, name := range validate.SortedNames(limited) {
 		sum := limited[name]
 		if own, ok := spec.Resources.Limits[name]; ok && IsHugePages(name) && sum.Cmp(own) > 0 {
@@ -138,9 +138,9 @@ func withinPod(path *field.Path, spec *corev1.PodSpec) field.ErrorList {
 	return errs
 }
 
-// together is what the containers of a pod have at the same time at most: those that stay, or an init
-// container and the sidecars before it.
-func together(spec *corev1.PodSpec, of func(*corev1.Container) corev1.ResourceList) corev1.ResourceList {
+// Together is what the containers of a pod have at the same time at most: those that stay, or an init
+// container and the sidecars before it. The result is the caller's.
+func Together(spec *corev1.PodSpec, of func(*corev1.Container) corev1.ResourceList) corev1.ResourceList {
 	sum, sidecars, most := corev1.ResourceList{}, corev1.ResourceList{}, corev1.ResourceList{}
 	for i := range spec.Containers {
 		add(sum, of(&spec.Containers[i]))
@@ -148,18 +148,19 @@ func together(spec *corev1.PodSpec, of func(*corev1.Container) corev1.ResourceLi
 	for i := range spec.InitContainers {
 		c := &spec.InitContainers[i]
 		own := of(c)
-		now := make(corev1.ResourceList, len(own)) // of the others, most has what the sidecars have
-		for name := range own {
-			if amount, ok := sidecars[name]; ok {
-				now[name] = amount.DeepCopy()
-			}
-		}
-		add(now, own)
-		raise(most, now)
 		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
 			add(sum, own)
 			add(sidecars, own)
+			continue
 		}
+		now := own.DeepCopy() // of others than its own, sum has what the sidecars have
+		for name, amount := range now {
+			if beside, ok := sidecars[name]; ok {
+				amount.Add(beside)
+				now[name] = amount // in the format of its own, as in Kubernetes
+			}
+		}
+		raise(most, now)
 	}
 	raise(sum, most)
 	return sum
