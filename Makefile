@@ -16,7 +16,7 @@ KUBECTL_VERSION ?= v1.37.2
 .PHONY: help build up hunt test test-long test-race test-peers test-benchmarks test-kubectl test-adapters test-differential record-differential default-roles test-suites test-upstream judge components bench bench-client bench-server bench-storm bench-tree bench-startup soak filtered ui test-clock hostile crowding neighbours nodes-day cluster relay-faults lint fmt ci clean
 
 help: ## show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
 
 # Tests run with servers that check their invariants (server/internal/watchcache/invariant), also the
 # programs that they build. What is built to be used, and what is measured, has no checks.
@@ -76,7 +76,7 @@ test-adapters: ## the adapter for code that expects client-go's informers (a mod
 	cd tests/peers && $(TEST) -race ./clientgo
 
 JUDGE_VERSION = -X k8s.io/component-base/version.gitVersion=$(KUBECTL_VERSION) -X k8s.io/component-base/version.gitMajor=1 \
-	-X k8s.io/component-base/version.gitMinor=37 -X k8s.io/component-base/version.gitTreeState=clean
+	-X k8s.io/component-base/version.gitMinor=$(word 2,$(subst ., ,$(KUBECTL_VERSION))) -X k8s.io/component-base/version.gitTreeState=clean
 
 judge: bin/kube-apiserver bin/etcd ## the real kube-apiserver and its etcd, for test-differential (the first time, four minutes of processor time)
 
@@ -108,7 +108,7 @@ VALIDATION ?=
 GROUPS   ?= 40
 LIST     ?=
 
-test-differential: judge ## what kube-apiserver answers and what we do, compared: REQUESTS (50000; 0: all with one odd field) with SEED, of KINDS (e.g. Pod,Job) and VERBS (all; create, update, status, the patches merge, strategic, json and apply, delete and deletecollection, and sequences); PAIRS: two odd fields at a time, of topics (containers,probes,volumes,selectors,ports,resources,strategies, or all); VALIDATION=1: unknown and doubled fields with each fieldValidation; MATCH an expression for their names, or ONLY the request of a name; GROUPS (40) in the report, and LIST a file for every difference, a line each
+test-differential: judge ## compare our answers with those of the real kube-apiserver, 50,000 requests in five minutes; KINDS=Pod VERBS=create,life REQUESTS=1000 SEED=2 and more: docs/contributors/differential.md
 	$(TEST) -count=1 -v -timeout=4h -run='^TestDifferential$$' ./tests/differential -differential.binaries=$(CURDIR)/bin -differential.recording=$(CURDIR)/bin/differential/recording.json.gz -differential.seed=$(SEED) -differential.requests=$(REQUESTS) -differential.kinds="$(KINDS)" $(if $(VERBS),-differential.verbs=$(VERBS)) -differential.match='$(MATCH)' -differential.only='$(ONLY)' -differential.groups=$(GROUPS) $(if $(PAIRS),-differential.pairs=$(PAIRS)) $(if $(VALIDATION),-differential.validation) $(if $(LIST),-differential.list=$(abspath $(LIST)))
 
 record-differential: REQUESTS = 20000

@@ -9,7 +9,8 @@ import (
 // Kubernetes may. It asks again what the older one asks of objects that are as they were then.
 func (c *comparisonRun) changes(ctx context.Context, old *recording) (*report, error) {
 	requests := c.recording.alsoIn(old)
-	if _, err := c.ask(ctx, requests); err != nil {
+	notAsked := slices.DeleteFunc(slices.Clone(requests), func(q *request) bool { return c.recorded(q) != nil })
+	if _, err := c.ask(ctx, notAsked); err != nil {
 		return nil, err
 	}
 	result := newReport()

@@ -1,6 +1,7 @@
 package differential
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -54,6 +55,9 @@ func compare(r *request, ours, judge *answer) []difference {
 			c.add(otherCode, "", describe(ours), describe(judge))
 		}
 		c.objects(ours.Body, judge.Body)
+		if ours.Text != judge.Text {
+			c.add(otherObject, "no object", ours.Text, judge.Text)
+		}
 	case ours.Code != judge.Code || ours.text("reason") != judge.text("reason"):
 		c.add(otherCode, refusedFor(judge)[0], describe(ours), describe(judge))
 	default:
@@ -185,19 +189,60 @@ func (c *comparison) refusals(ours, judge *answer) {
 			c.add(otherCauses, "order", list(mine), list(theirs))
 			return
 		}
-		if mine[i].Message != theirs[i].Message {
-			said = true
-			c.add(otherMessage, theirs[i].shape()+": "+erase(theirs[i].Message), mine[i].Message, theirs[i].Message)
-		}
+		said = c.words(theirs[i].shape()+": ", mine[i].Message, theirs[i].Message) || said
 	}
-	if !said && (ours.text("message") != judge.text("message") || ours.Text != judge.Text) {
-		c.add(otherMessage, erase(judge.text("message")+judge.Text), ours.text("message")+ours.Text, judge.text("message")+judge.Text)
+	if !said {
+		c.words("", ours.text("message")+ours.Text, judge.text("message")+judge.Text)
 	}
 	c.details(ours, judge)
 }
 
-// details compares what else stands in the details of a Status.
+// words compares two messages, and reports whether they say something else. If kube-apiserver prints a
+// value with the names that its fields have inside, the value is a difference of its own.
+func (c *comparison) words(at, ours, judge string) (other bool) {
+	switch {
+	case ours == judge:
+		return false
+	case internalNames.MatchString(judge) && eraseValues(ours) == eraseValues(judge):
+		c.add(otherMessage, "an object as the refused value", ours, judge)
+		return false
+	}
+	c.add(otherMessage, at+erase(judge), ours, judge)
+	return true
+}
+
+var (
+	internalNames = regexp.MustCompile(` value: \[?\{(?:"[a-z]\w*":.*)?"[A-Z]\w*":`)
+	printedValue  = regexp.MustCompile(` value: [\[{]`)
+)
+
+// eraseValues removes the objects and lists that a message prints as refused values.
+func eraseValues(message string) string {
+	var b strings.Builder
+	for {
+		found := printedValue.FindStringIndex(message)
+		if found == nil {
+			return b.String() + message
+		}
+		value := found[1] - 1 // where it begins
+		b.WriteString(message[:value] + "…")
+		message = message[value:]
+		decoder := json.NewDecoder(strings.NewReader(message))
+		var any json.RawMessage
+		if decoder.Decode(&any) != nil {
+			return b.String() + message // it is no JSON
+		}
+		message = message[decoder.InputOffset():]
+	}
+}
+
+// details compares what else stands in a Status, and in its details.
 func (c *comparison) details(ours, judge *answer) {
+	for _, name := range []string{"apiVersion", "kind", "metadata", "status", "code"} {
+		if a, b := literal(ours.Body[name]), literal(judge.Body[name]); a != b {
+			c.add(otherMessage, "the Status: "+name, a, b)
+		}
+	}
 	mine, _ := ours.Body["details"].(map[string]any)
 	theirs, _ := judge.Body["details"].(map[string]any)
 	mine, theirs = copyMembers(mine), copyMembers(theirs)
@@ -312,7 +357,7 @@ func (c *comparison) values(ours, judge any, at path) {
 	case []any:
 		if mine, ok := ours.([]any); ok && len(mine) == len(judge) {
 			for i := range mine {
-				c.values(mine[i], judge[i], at.child(i))
+				c.values(mine[i], judge[i], itemOf(at, i, judge[i]))
 			}
 			return
 		}
@@ -320,6 +365,16 @@ func (c *comparison) values(ours, judge any, at path) {
 	if a, b := literal(ours), literal(judge); a != b {
 		c.add(otherObject, eraseIndexes(at.shape())+" differs", a, b)
 	}
+}
+
+// itemOf is the path of an item of a list. A bookmark among events has a place of its own: of its object
+// only the version counts.
+func itemOf(at path, i int, item any) path {
+	event, _ := item.(map[string]any)
+	if len(at) == 1 && at[0] == "events" && event["type"] == "BOOKMARK" {
+		return path{"bookmarks", i}
+	}
+	return at.child(i)
 }
 
 func (c *comparison) members(ours, judge map[string]any, at path) {

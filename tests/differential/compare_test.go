@@ -83,7 +83,7 @@ func TestNormalise(t *testing.T) {
 		"an address":           {service, `{}`, `{"spec":{"clusterIP":"10.96.1.2","clusterIPs":["10.96.1.2"]}}`, `{"spec":{"clusterIP":"<an allocated address>","clusterIPs":["<an allocated address>"]}}`},
 		"no address":           {service, `{}`, `{"spec":{"clusterIP":"None"}}`, `{"spec":{"clusterIP":"None"}}`},
 		"another kind's":       {k, `{}`, `{"spec":{"clusterIP":"10.96.1.2"}}`, `{"spec":{"clusterIP":"10.96.1.2"}}`},
-		"a generated name":     {k, `{"metadata":{"generateName":"a-"}}`, `{"metadata":{"generateName":"a-","name":"a-x7"}}`, `{"metadata":{"generateName":"a-","name":"<a generated name>"}}`},
+		"a generated name":     {k, `{"metadata":{"generateName":"a-"}}`, `{"metadata":{"generateName":"a-","name":"a-x7bcd"}}`, `{"metadata":{"generateName":"a-","name":"<a generated name>"}}`},
 		"a name":               {k, `{}`, `{"metadata":{"name":"a-x7"}}`, `{"metadata":{"name":"a-x7"}}`},
 		"an unnamed one":       {limitRange, `{"metadata":{}}`, `{"metadata":{"name":"a-x7"}}`, `{"metadata":{"name":"<a generated name>"}}`},
 		"its own name":         {limitRange, `{"metadata":{"name":"a"}}`, `{"metadata":{"name":"a"}}`, `{"metadata":{"name":"a"}}`},
@@ -104,9 +104,9 @@ func TestNormalise(t *testing.T) {
 
 func TestDeclarations(t *testing.T) {
 	list, err := parseDeclarations([]byte(`
-- {kinds: [Widget], class: other object, at: 'spec\..* extra', why: "no gates", notices: "a field"}
-- {verbs: [delete], left: true, request: 'dryRun', except: 'body', why: "a dry run", notices: "it stays"}
-- {class: other message, judge: '^no ', why: "ours says more", notices: "other words"}
+- {kinds: [Widget], class: other object, at: 'spec\..* extra', field: a, why: "no gates", notices: "a field"}
+- {verbs: [delete], left: true, request: 'dryRun', except: 'body', field: a, why: "a dry run", notices: "it stays"}
+- {class: other message, judge: '^no ', field: a, why: "ours says more", notices: "other words"}
 `))
 	if err != nil {
 		t.Fatal(err)
@@ -129,10 +129,10 @@ func TestDeclarations(t *testing.T) {
 		}
 	}
 	for wrong, about := range map[string]string{
-		`[{class: other object, at: a}]`:     "say why",
-		`[{class: odd, why: a, notices: b}]`: "the class",
-		`[{at: '(', why: a, notices: b}]`:    "missing",
-		`[{place: a, why: a, notices: b}]`:   "place",
+		`[{class: other object, at: a}]`:               "say which field",
+		`[{class: odd, field: a, why: a, notices: b}]`: "the class",
+		`[{at: '(', field: a, why: a, notices: b}]`:    "missing",
+		`[{place: a, field: a, why: a, notices: b}]`:   "place",
 	} {
 		if _, err := parseDeclarations([]byte(wrong)); err == nil || !strings.Contains(err.Error(), about) {
 			t.Errorf("%s: %v", wrong, err)
@@ -146,7 +146,7 @@ func TestDeclarations(t *testing.T) {
 // TestReport: a request counts once, whatever differs, and not for what is declared.
 func TestReport(t *testing.T) {
 	_, k := widgets(t)
-	declared, err := parseDeclarations([]byte(`[{at: known, why: a, notices: b}, {at: gone, why: a, notices: b}]`))
+	declared, err := parseDeclarations([]byte(`[{at: known, field: a, why: a, notices: b}, {at: gone, field: a, why: a, notices: b}]`))
 	if err != nil {
 		t.Fatal(err)
 	}

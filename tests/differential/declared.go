@@ -32,8 +32,8 @@ type declaration struct {
 	Except  string `json:"except,omitempty"`
 	Ours    string `json:"ours,omitempty"`
 	Judge   string `json:"judge,omitempty"`
-	// Field it is about, as docs/users/differences.md says it; none: the object or the request.
-	Field string `json:"field,omitempty"`
+	// Field it is about, or what of a request, as docs/users/differences.md says it.
+	Field string `json:"field"`
 	// Why it stands, and what a user notices.
 	Why     string `json:"why"`
 	Notices string `json:"notices"`
@@ -50,8 +50,8 @@ func parseDeclarations(text []byte) (declarations, error) {
 		return nil, err
 	}
 	for i, d := range list {
-		if d.Why == "" || d.Notices == "" {
-			return nil, fmt.Errorf("declaration %d (%s %s): say why it stands, and what a user notices", i+1, d.Class, d.At)
+		if d.Field == "" || d.Why == "" || d.Notices == "" {
+			return nil, fmt.Errorf("declaration %d (%s %s): say which field it is about, why it stands, and what a user notices", i+1, d.Class, d.At)
 		}
 		if d.Class != "" && !slices.Contains(classes, d.Class) {
 			return nil, fmt.Errorf("declaration %d: the class %q is none of %q", i+1, d.Class, classes)

@@ -12,8 +12,9 @@ import (
 // normalise returns an answer in which what two servers must answer differently is replaced.
 // sent is what the request sent: what the client has chosen is never replaced.
 func normalise(a *answer, k *kind, sent map[string]any) *answer {
-	n := &normaliser{kind: k, sent: sent, now: a.At}
-	n.findUIDs(a.Body)
+	n := &normaliser{kind: k, sent: sent, answer: a.Body, now: a.At}
+	chosen := uidsIn(sent)
+	n.uids = slices.DeleteFunc(uidsIn(a.Body), func(uid string) bool { return slices.Contains(chosen, uid) })
 	result := &answer{At: a.At, Code: a.Code, Text: n.words(a.Text), Headers: a.Headers, Step: a.Step}
 	if a.Body != nil {
 		result.Body, _ = n.value(a.Body, nil).(map[string]any)
@@ -49,37 +50,39 @@ var rules = []rule{
 	{name: "the uid", shape: "metadata.uid"},
 	{name: "the uid", shape: "details.uid"},
 	{name: "a token of pages", shape: "metadata.continue"},
+	{name: "when the token expires", shape: "status.expirationTimestamp", is: isExpiration},
 	{name: "an age", shape: "cells[]", is: isAge},
 	{name: "an allocated address", kind: "v1 Service", shape: "cells[]", is: inServiceCIDR},
 	{name: "a token", kind: "v1 ServiceAccount", shape: "status.token"},
-	{name: "a creation time", shape: "metadata.creationTimestamp"},
+	{name: "a creation time", shape: "metadata.creationTimestamp", is: isCreation},
 	{name: "a deletion time", shape: "metadata.deletionTimestamp"},
 	{name: "a version", shape: "metadata.resourceVersion"},
 	{name: "a time of managed fields", shape: "metadata.managedFields[].time"},
 	{name: "an allocated address", kind: "v1 Service", shape: "spec.clusterIP", is: inServiceCIDR},
 	{name: "an allocated address", kind: "v1 Service", shape: "spec.clusterIPs[]", is: inServiceCIDR},
-	{name: "an allocated port", kind: "v1 Service", shape: "spec.ports[].nodePort"},
-	{name: "an allocated port", kind: "v1 Service", shape: "spec.healthCheckNodePort"},
+	{name: "an allocated port", kind: "v1 Service", shape: "spec.ports[].nodePort", is: isNodePort},
+	{name: "an allocated port", kind: "v1 Service", shape: "spec.healthCheckNodePort", is: isNodePort},
 	{name: "a token", kind: "v1 TokenRequest", shape: "status.token"},
 	{name: "a generated name", shape: "metadata.name", is: isGenerated},
 	{name: "a generated name", kind: "v1 LimitRange", shape: "metadata.name"},
 }
 
-// findUIDs keeps the uids in a value.
-func (n *normaliser) findUIDs(value any) {
+// uidsIn returns the uids in a value.
+func uidsIn(value any) (uids []string) {
 	switch value := value.(type) {
 	case map[string]any:
 		for name, member := range value {
 			if text, ok := member.(string); ok && name == "uid" && text != "" {
-				n.uids = append(n.uids, text)
+				uids = append(uids, text)
 			}
-			n.findUIDs(member)
+			uids = append(uids, uidsIn(member)...)
 		}
 	case []any:
 		for _, item := range value {
-			n.findUIDs(item)
+			uids = append(uids, uidsIn(item)...)
 		}
 	}
+	return uids
 }
 
 func isUID(n *normaliser, value any) bool {
@@ -100,11 +103,46 @@ func inServiceCIDR(_ *normaliser, value any) bool {
 	return err == nil && netip.MustParsePrefix(serviceCIDR).Contains(address)
 }
 
+// generatedEnd is what a server puts behind a generateName.
+var generatedEnd = regexp.MustCompile(`^[bcdfghjklmnpqrstvwxz2456789]{5}$`)
+
 func isGenerated(n *normaliser, value any) bool {
 	prefix, _ := get(n.sent, path{"metadata", "generateName"})
 	text, _ := prefix.(string)
 	name, _ := value.(string)
-	return text != "" && strings.HasPrefix(name, text)
+	if text != "" && len(text) > maxGeneratedPrefix {
+		text = text[:maxGeneratedPrefix]
+	}
+	end, ok := strings.CutPrefix(name, text)
+	return text != "" && ok && generatedEnd.MatchString(end)
+}
+
+// maxGeneratedPrefix is how much of a generateName has room in a name.
+const maxGeneratedPrefix = 58
+
+// isCreation reports whether a value is a time, in whole seconds and in UTC, of the run.
+func isCreation(n *normaliser, value any) bool {
+	text, _ := value.(string)
+	t, err := time.Parse("2006-01-02T15:04:05Z", text)
+	return err == nil && n.now.Sub(t).Abs() < 24*time.Hour
+}
+
+// isExpiration reports whether a token is good for as long as the answer says.
+func isExpiration(n *normaliser, value any) bool {
+	seconds, _ := get(n.answer, path{"spec", "expirationSeconds"})
+	number, _ := seconds.(json.Number)
+	wanted, err := number.Int64()
+	text, _ := value.(string)
+	t, timeErr := time.Parse(time.RFC3339, text)
+	return err == nil && timeErr == nil && (t.Sub(n.now)-time.Duration(wanted)*time.Second).Abs() < time.Minute
+}
+
+// isNodePort reports whether a value is a port of the range, or one of those behind it, which
+// kube-apiserver gives out in dry runs.
+func isNodePort(_ *normaliser, value any) bool {
+	number, _ := value.(json.Number)
+	port, err := number.Int64()
+	return err == nil && port >= 30000 && port < 33000
 }
 
 // words are rules for parts of strings, wherever they stand.
@@ -133,10 +171,11 @@ var words = []struct {
 }
 
 type normaliser struct {
-	kind *kind
-	sent map[string]any
-	now  time.Time
-	uids []string // of the objects in the answer, and of what its details are about
+	kind   *kind
+	sent   map[string]any
+	answer map[string]any
+	now    time.Time
+	uids   []string // of the objects in the answer, and of what its details are about, that the client has not chosen
 }
 
 func (n *normaliser) value(value any, at path) any {
@@ -189,7 +228,7 @@ func (n *normaliser) leaf(value any, at path) any {
 	if value == "" {
 		return value
 	}
-	if sent, ok := get(n.sent, at); ok && literal(sent) == literal(value) {
+	if sent, ok := get(n.sent, inItem(at)); ok && literal(sent) == literal(value) {
 		return value
 	}
 	shape := inShape(at.shape())
@@ -199,9 +238,23 @@ func (n *normaliser) leaf(value any, at path) any {
 		}
 	}
 	if text, ok := value.(string); ok && n.isNow(text) {
+		if strings.Contains(text, ".") {
+			return "<now, with its microseconds>"
+		}
 		return "<now>"
 	}
 	return value
+}
+
+// inItem is inShape of a path.
+func inItem(at path) path {
+	if len(at) > 2 && (at[0] == "items" || at[0] == "rows" || at[0] == "events") {
+		at = at[2:]
+		if at[0] == "object" {
+			at = at[1:]
+		}
+	}
+	return at
 }
 
 // inShape is the shape of a place in an object that is an item of a list, a row of a table or what
@@ -216,8 +269,11 @@ func inShape(shape string) string {
 // isNow reports whether a string is the time of the answer, which a server has filled in.
 func (n *normaliser) isNow(text string) bool {
 	t, err := time.Parse(time.RFC3339Nano, text)
-	return err == nil && n.now.Sub(t).Abs() < time.Hour
+	return err == nil && n.now.Sub(t).Abs() < nowWithin
 }
+
+// nowWithin is how long ago an object may have been stored that is asked about.
+const nowWithin = 20 * time.Minute
 
 func (n *normaliser) words(text string) string {
 	for _, w := range words {

@@ -37,27 +37,76 @@ func TestPageOfDifferences(t *testing.T) {
 
 const introduction = `# What is answered differently from kube-apiserver
 
-[tests/differential](../../tests/differential/doc.go) asks this server and kube-apiserver 1.37.2 the same: creates, updates, patches, deletes and writes of
+[The comparison](../contributors/differential.md) asks this server and kube-apiserver 1.37.2 the same: creates, updates, patches, deletes and writes of
 subresources, with one field or two set to odd values, and sequences of writes, reads and watches of one object. It compares code, reason, causes, message,
-object and warnings, and in sequences also headers. Both servers allow every request, and run the admission plugins that kube-apiserver runs by default.
-The %d differences below stand on purpose (and what a server itself writes into the status of APIServices, FlowSchemas and ValidatingAdmissionPolicies
-is ours under another name in managedFields); what differs of [admission plugins](../operators/admission-plugins.md), [custom resources](custom-resources.md)
-and [validation](validation.md) stands there. Please report any other as a fault. Status of a few kinds, fields within members of unions that no object of
-the comparison has, and requests of users who may not do everything are not compared yet.
+object, warnings and headers. The %d rows below stand on purpose; %d of them come from feature gates. Please report any other difference as a fault.
 
-Most are fields whose feature gate is closed by default in Kubernetes. There are no feature gates here: such a field is kept, and checked if there are
-rules for it.
+**Does it affect my program?** Most likely not, if it uses only fields that kube-apiserver serves by default. Look for yours if it writes EndpointSlices with
+addresses of the loopback, deletes collections with a resourceVersion or with a body beside a dryRun in the query, deletes all
+CustomResourceDefinitions at once, compares managedFields, or reads the text of errors.
 
-| kinds | requests | field | what you notice | why |
-|-|-|-|-|-|
+**Known, and not below:** kinds on which nothing here acts ([compatibility](compatibility.md)), [admission plugins](../operators/admission-plugins.md),
+[custom resources](custom-resources.md) and the last column of [validation](validation.md). A watch goes on after a restart of the server, where
+kube-apiserver answers 410; one from a version that does not come within 5 seconds ends with an error, where kube-apiserver's waits without an end.
+
+**Not compared:** requests of users who may not do everything; fields of union members that no object of the comparison has; exec, attach, log, portforward and
+proxy; sequences of FlowSchemas, and how the statuses of APIServices, CustomResourceDefinitions and ValidatingAdmissionPolicies are owned, into which a
+server itself writes. Every request is allowed (kube-apiserver runs with --allow-privileged, without which it refuses privileged Pods).
+
+In the column *requests*, status is an update of that subresource, and merge, strategic, json and apply are the four types of a patch. The others are
+sequences: life (an object is made, changed, deleted and made again), formats (JSON, YAML, protobuf, CBOR, tables), reads (all options of get, list and watch),
+pages, subresources, statuses (who owns a status) and resizes (a Pod is resized and evicted).
 `
+
+// sections of the page. A declaration stands in the first one that takes it.
+var sections = []struct {
+	title, text string
+	takes       func(*declaration) bool
+}{
+	{
+		"Fields of closed feature gates",
+		"There are no feature gates here: a field that kube-apiserver drops while its gate is closed is kept, and checked if there are rules for it.",
+		ofGate,
+	},
+	{"Nothing to notice", "", func(d *declaration) bool { return strings.HasPrefix(d.Notices, "nothing") }},
+	{"Other words and headers", "", func(d *declaration) bool {
+		return d.Class == otherMessage || d.Class == otherWarnings || d.Class == otherCauses || d.Class == otherHeaders
+	}},
+	{"Other objects", "", func(d *declaration) bool { return d.Class == otherObject }},
+	{"Accepted, refused or done otherwise", "", func(*declaration) bool { return true }},
+}
+
+// ofGate reports whether a difference stands because there are no feature gates.
+func ofGate(d *declaration) bool {
+	return strings.Contains(d.Why, "there are no feature gates") || strings.Contains(d.Why, "a gate that is closed")
+}
 
 // markdown returns the page.
 func markdown(list declarations) []byte {
-	var b bytes.Buffer
-	fmt.Fprintf(&b, introduction, len(list))
+	in := make([]declarations, len(sections))
+	gates := 0
 	for _, d := range list {
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", orAll(d.Kinds), orAll(d.Verbs), d.Field, d.Notices, d.Why)
+		if ofGate(d) {
+			gates++
+		}
+		for i := range sections {
+			if sections[i].takes(d) {
+				in[i] = append(in[i], d)
+				break
+			}
+		}
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, introduction, len(list), gates)
+	for _, i := range []int{4, 3, 2, 0, 1} { // what matters most comes first
+		fmt.Fprintf(&b, "\n## %s\n\n", sections[i].title)
+		if sections[i].text != "" {
+			fmt.Fprintf(&b, "%s\n\n", sections[i].text)
+		}
+		b.WriteString("| kinds | requests | field | what you notice | why |\n|-|-|-|-|-|\n")
+		for _, d := range in[i] {
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", orAll(d.Kinds), orAll(d.Verbs), d.Field, d.Notices, d.Why)
+		}
 	}
 	return b.Bytes()
 }

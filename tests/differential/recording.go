@@ -21,7 +21,8 @@ type recording struct {
 	Objects map[string]map[string]map[string]any `json:"objects"` // by base and kind: what the answers are about
 	Answers map[string]*answer                   `json:"answers"` // by the request's name
 
-	mu sync.Mutex
+	mu      sync.Mutex
+	changed bool // since it was read
 }
 
 func newRecording() *recording {
@@ -116,7 +117,7 @@ func (r *recording) set(o *object) {
 	if r.Objects[o.base] == nil {
 		r.Objects[o.base] = map[string]map[string]any{}
 	}
-	r.Objects[o.base][o.kind.String()] = o.value
+	r.Objects[o.base][o.kind.String()], r.changed = o.value, true
 }
 
 // requests are the requests whose answers there are, in the order of their names.
@@ -143,5 +144,5 @@ func (r *recording) answer(name string) *answer {
 func (r *recording) keep(name string, a *answer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.Answers[name] = a
+	r.Answers[name], r.changed = a, true
 }
