@@ -28,7 +28,8 @@ const (
 	// Parameters: after (a resourceVersion: only later changes), through (no later ones),
 	// limit (the latest so many; default 500, at most 10,000), labelSelector, fieldSelector.
 	EventsPath = Prefix + "events"
-	// HistoryPath answers with the History of an object, to users who may get it.
+	// HistoryPath answers with the History of an object, to users who may get and watch it. Of
+	// several objects that had the name one after the other, it is that of the latest one.
 	// Parameters: limit (the latest so many versions; default 50, at most 1,000, and as many
 	// as 16 MiB hold).
 	HistoryPath = Prefix + "history"

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/levelwire/levelwire/internal/debugapi"
 	"github.com/levelwire/levelwire/internal/testwait"
@@ -185,6 +186,70 @@ func TestHistoryOfAnObject(t *testing.T) {
 	for _, path := range []string{"/api/v1/pods", "/api/v1/namespaces/a/pods/one/status", "/api/v1/watch/namespaces/a/pods/one", "/nothing"} {
 		if r := c.get(debugapi.HistoryPath + path); r.code != http.StatusNotFound {
 			t.Errorf("%s: %d %s", path, r.code, r.body)
+		}
+	}
+}
+
+// TestHistoryIsOfOneObject: what had the name before is another object, and none of its users' business.
+func TestHistoryIsOfOneObject(t *testing.T) {
+	c := newCluster(t)
+	c.get("/api/v1/pods") // the first fill, so that the log has what comes
+	put := func(name, uid, node string) int64 {
+		pod := testPod("a", name, nil, node)
+		pod.UID = types.UID(uid)
+		return int64(c.put(pod))
+	}
+	put("again", "first", "before")
+	put("again", "first", "before-too")
+	c.remove("a", "again")
+	made := put("again", "second", "n1")
+	changed := put("again", "second", "n2")
+
+	put("replaced", "first", "before")
+	in := put("replaced", "second", "n1")
+
+	put("gone", "first", "before")
+	c.remove("a", "gone")
+	last := put("gone", "second", "n1")
+	deleted := int64(c.remove("a", "gone"))
+	c.get("/api/v1/pods")
+	for path, want := range map[string][]int64{
+		"again": {made, changed}, "again?limit=3": {made, changed}, "again?limit=2": {made, changed}, "replaced": {in}, "gone": {last, deleted},
+	} {
+		path = debugapi.HistoryPath + "/api/v1/namespaces/a/pods/" + path
+		var got []int64
+		for _, version := range inspected[debugapi.History](c, path).Items {
+			got = append(got, version.Revision)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %d, want %d", path, got, want)
+		}
+		if r := c.get(path); strings.Contains(string(r.body), "before") {
+			t.Errorf("%s has an earlier object: %s", path, r.body)
+		}
+	}
+	if h := inspected[debugapi.History](c, debugapi.HistoryPath+"/api/v1/namespaces/a/pods/again?limit=3"); h.Truncated {
+		t.Error("the history says that there is more of an object that has no more")
+	}
+}
+
+// TestHistoryNeedsBothRights: that to get the object as it is, and that to watch what becomes of it.
+func TestHistoryNeedsBothRights(t *testing.T) {
+	c := rbacCluster(t, []string{"getter", "follower", "both"})
+	c.put(testPod("a", "one", nil, "n1"))
+	const path = debugapi.HistoryPath + "/api/v1/namespaces/a/pods/one"
+	c.grantRole("get", []string{"get"}, "", "pods")
+	c.bind("a", "get", "getter")
+	c.bind("a", "watcher", "follower")
+	c.bind("a", "get", "both")
+	c.bind("a", "watcher", "both")
+	testwait.Stable(t, "the history can be read", func() (any, bool) {
+		seen := c.get(path, asUser("both")).code
+		return seen, seen == http.StatusOK
+	}) // what was granted before counts by then
+	for user, verb := range map[string]string{"getter": "cannot watch", "follower": "cannot get"} {
+		if r := c.get(path, asUser(user)); r.code != http.StatusForbidden || !strings.Contains(string(r.body), verb) {
+			t.Errorf("%s: %d %s", user, r.code, r.body)
 		}
 	}
 }

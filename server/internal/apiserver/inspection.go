@@ -14,6 +14,7 @@ import (
 	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 	"github.com/levelwire/levelwire/server/internal/apiserver/inspect"
 	"github.com/levelwire/levelwire/server/internal/apiserver/request"
+	"github.com/levelwire/levelwire/server/internal/auth"
 	"github.com/levelwire/levelwire/server/internal/read"
 	"github.com/levelwire/levelwire/server/internal/status"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
@@ -75,7 +76,7 @@ func (s *Server) inspection(w http.ResponseWriter, r *http.Request, kind string,
 	case debugapi.EventsPath:
 		return s.inspectEvents(w, r, q)
 	case debugapi.HistoryPath:
-		return s.inspectHistory(w, r, q)
+		return s.inspectHistory(w, r, q, t.attributes)
 	default:
 		if watchesWindow(r) {
 			return s.watchWindow(w, r, q, t.attributes)
@@ -137,7 +138,15 @@ func extentOf(changes *read.Changes) debugapi.Extent {
 	}
 }
 
-func (s *Server) inspectHistory(w http.ResponseWriter, r *http.Request, q *request.Info) error {
+// inspectHistory answers with the versions of an object. get is what was authorized: it shows
+// what the object is. What it was is for users who may watch it.
+func (s *Server) inspectHistory(w http.ResponseWriter, r *http.Request, q *request.Info, get auth.Attributes) error {
+	watch := get
+	watch.Verb = request.VerbWatch
+	if err := s.authorize(r, watch); err != nil {
+		writeDenied(w, r, err)
+		return nil
+	}
 	limit, err := inspect.Number(r, "limit", defaultVersions, maxVersions)
 	if err != nil {
 		return err
@@ -146,6 +155,7 @@ func (s *Server) inspectHistory(w http.ResponseWriter, r *http.Request, q *reque
 	if err != nil {
 		return err
 	}
+	keepLatestObject(&changes)
 	boundHistory(&changes)
 	out := debugapi.History{Extent: extentOf(&changes), Items: []debugapi.Version{}}
 	encoder := s.verbs.Encoder(q.Resource, encoding.Form{})
@@ -179,6 +189,31 @@ func (s *Server) inspectHistory(w http.ResponseWriter, r *http.Request, q *reque
 		}
 	}
 	return inspect.Write(w, r, out)
+}
+
+// keepLatestObject leaves out what was before the latest object of the name: another one, which was
+// not meant for the users of this one, perhaps.
+func keepLatestObject(changes *read.Changes) {
+	if len(changes.Items) == 0 {
+		return
+	}
+	uidAfter := func(change watchcache.LoggedChange) string {
+		if change.Object != nil {
+			return change.Object.Attributes.UID
+		}
+		return change.Previous.Attributes.UID
+	}
+	uid := uidAfter(changes.Items[len(changes.Items)-1])
+	for i, change := range slices.Backward(changes.Items) {
+		if uidAfter(change) != uid {
+			changes.Items, changes.More = changes.Items[i+1:], false
+			break
+		}
+	}
+	// One change may have put an object in the place of another.
+	if first := &changes.Items[0]; first.Previous != nil && first.Previous.Attributes.UID != uid {
+		first.Previous, changes.More = nil, false
+	}
 }
 
 // maxHistoryBytes bounds the objects of an answer: it is made in memory, and a log may have

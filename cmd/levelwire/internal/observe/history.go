@@ -35,7 +35,7 @@ func NewHistory() *cobra.Command {
 		Long: `Show the versions of an object that the server still has, oldest first: when
 each was made, and which fields it added (+), removed (-) or changed. A
 levelwire server keeps the latest changes of each resource
-(docs/operators/history.md).
+(docs/operators/history.md). Your user must be allowed to get and to watch it.
 
 Kubernetes itself keeps no history that can be asked for. There, record the
 cluster with 'levelwire record' and ask the replay.`,
