@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"slices"
 	"time"
@@ -90,8 +91,7 @@ func (s *Server) check(ctx context.Context) {
 	}
 	last := s.last.Swap(found)
 	if last == nil || last.condition.Status != found.condition.Status {
-		s.of.opts.Logger.Info("availability of an APIService", "name", s.name(), "available", found.condition.Status,
-			"reason", found.condition.Reason, "message", found.condition.Message)
+		s.logAvailability(ctx, &found.condition)
 		s.of.publish()
 	} else {
 		found.condition.LastTransitionTime = last.condition.LastTransitionTime
@@ -111,6 +111,16 @@ func (s *Server) check(ctx context.Context) {
 		return
 	}
 	s.written = time.Now()
+}
+
+// logAvailability says that the server answers from now on, or does not. The requests that fail
+// because of it are not logged one by one.
+func (s *Server) logAvailability(ctx context.Context, c *apiregistrationv1.APIServiceCondition) {
+	level := slog.LevelInfo
+	if c.Status != apiregistrationv1.ConditionTrue {
+		level = slog.LevelWarn
+	}
+	s.of.opts.Logger.Log(ctx, level, "availability of an APIService", "name", s.name(), "available", c.Status, "reason", c.Reason, "message", c.Message)
 }
 
 func (s *Server) examine(ctx context.Context) *outcome {

@@ -143,10 +143,6 @@ func newTransport(config *tls.Config, kind Kind) *http.Transport {
 	return t
 }
 
-// ErrNotAsked is matched by the error of Unavailable before the server has been asked for the first
-// time whether it answers: that passes in a moment, and is nothing for operators.
-var ErrNotAsked = errors.New("the server has not been asked yet")
-
 // Unavailable returns the error for clients while the server does not answer, or nil.
 // After a start of this server, what the condition says counts until the first check.
 func (s *Server) Unavailable() error {
@@ -161,11 +157,7 @@ func (s *Server) Unavailable() error {
 	if condition != nil && condition.Message != "" {
 		message = condition.Message
 	}
-	unavailable := apierrors.NewServiceUnavailable("the server of APIService " + s.name() + " is unavailable: " + message)
-	if last == nil {
-		return errors.Join(ErrNotAsked, unavailable)
-	}
-	return unavailable
+	return apierrors.NewServiceUnavailable("the server of APIService " + s.name() + " is unavailable: " + message)
 }
 
 // SetUser names the user of a request in the headers of an authenticating proxy.

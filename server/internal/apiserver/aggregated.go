@@ -55,6 +55,7 @@ func (s *Server) serveAggregated(w http.ResponseWriter, r *http.Request, t *targ
 // forward passes a request on to its other server.
 func (s *Server) forward(w http.ResponseWriter, r *http.Request, t *target) {
 	var err error
+	record := request.RecordFrom(r.Context())
 	switch {
 	case slices.ContainsFunc(strings.Split(r.URL.Path, "/"), func(part string) bool { return part == "." || part == ".." }):
 		err = status.NoSuchPath() // servers resolve such paths to others than what was authorized
@@ -65,6 +66,7 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, t *target) {
 			errors.New("the user's name is empty, or it, the uid, a group or an extra value begins or ends with a space or has control characters: the server that answers would take it for another user"))
 	default:
 		err = t.server.Unavailable()
+		record.Known = err != nil // the aggregator logs when that begins, and when it ends
 	}
 	if err == nil && t.isLong(r) {
 		err = s.passOnLong(w, r, t)
@@ -73,9 +75,6 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, t *target) {
 	}
 	if err != nil {
 		encoding.WriteError(w, r, err)
-	}
-	if errors.Is(err, aggregation.ErrNotAsked) {
-		request.RecordFrom(r.Context()).Err = nil // it is not logged as a failure
 	}
 }
 

@@ -174,7 +174,11 @@ func (s *Server) complete(rec *request.Recorder, r *http.Request, record *reques
 	// A request whose client has gone away fails for that reason: nothing for
 	// operators.
 	if record.Err != nil && r.Context().Err() == nil {
-		s.config.Logger.Error("request failed", "method", r.Method, "uri", r.URL.RequestURI(), "code", record.Code, "error", record.Err)
+		level := slog.LevelError
+		if record.Known {
+			level = slog.LevelDebug
+		}
+		s.config.Logger.Log(r.Context(), level, "request failed", "method", r.Method, "uri", r.URL.RequestURI(), "code", record.Code, "error", record.Err)
 	}
 	s.observe(r.Method, r.RequestURI, r.UserAgent(), record, start)
 }

@@ -26,6 +26,7 @@ type Record struct {
 
 	Info    *Info // nil unless the request is for a resource
 	Err     error // the cause of a 5xx answer
+	Known   bool  // the log has said so of all such requests, or will: Err is none that operators look for
 	Code    int
 	Written int64
 	// Task is the request's handler: what waits for something says so.
