@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -253,14 +254,15 @@ const fieldManager = "kube-apiserver"
 // errOutdated says that the definition has changed since its status was decided.
 var errOutdated = errors.New("the definition has changed")
 
-// updateStatus writes one status. A definition that was changed or deleted
+// updateStatus writes one status, into the very state that it was decided for: annotations and the
+// status, which are parts of that, have no generation. A definition that was changed or deleted
 // meanwhile is reconciled again when the cache has the change.
 func (l *Lifecycle) updateStatus(ctx context.Context, c *plannedChange) bool {
 	definitions := l.opts.Registry.For(l.opts.Definitions)
-	uid := c.entry.crd.UID
+	version := strconv.FormatInt(int64(c.entry.crd.revision), 10)
 	_, err := definitions.UpdateStatus(ctx, "", c.name, func(current resource.Object) (resource.Object, error) {
 		crd := current.DeepCopyObject().(*apiextensionsv1.CustomResourceDefinition)
-		if crd.UID != uid || crd.Generation != c.entry.crd.Generation {
+		if crd.ResourceVersion != version {
 			return nil, errOutdated
 		}
 		c.status.writeTo(crd, metav1.NewTime(l.opts.Now()))

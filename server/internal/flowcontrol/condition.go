@@ -42,8 +42,9 @@ func (c *Controller) writeConditions(ctx context.Context, o objects) error {
 				return nil, apierrors.NewNotFound(flowcontrolv1.Resource("flowschemas"), name)
 			}
 			changed := current.DeepCopyObject().(*flowcontrolv1.FlowSchema)
-			// If it has another level now, that is an event that comes next.
-			if changed.Spec.PriorityLevelConfiguration == s.Spec.PriorityLevelConfiguration {
+			// If it is another one now, that is an event that comes next: it has another level, or
+			// another server has seen its level come, or go, that is still to come here.
+			if changed.ResourceVersion == s.ResourceVersion {
 				setCondition(changed, dangling(changed, exists))
 			}
 			return changed, nil

@@ -78,6 +78,20 @@ func TestObjectsActWhileTheServerRuns(t *testing.T) {
 	f.delete("flowschemas", "alices")
 }
 
+// TestConditionOfAnEarlierState: another server has seen that the level exists now, and has said so.
+func TestConditionOfAnEarlierState(t *testing.T) {
+	f := newFixture(t, 600)
+	f.create("flowschemas", flowSchema("alices", "vip", 20, onEverything(userSubject("alice"))))
+	before := getAs[*flowcontrolv1.FlowSchema](f, "flowschemas", "alices")
+	levels := map[string]*flowcontrolv1.PriorityLevelConfiguration{"vip": limited("vip", 245)}
+	must(t, f.writeConditions(t.Context(), objects{map[string]*flowcontrolv1.FlowSchema{"alices": before}, levels}))
+	must(t, f.writeConditions(t.Context(), objects{map[string]*flowcontrolv1.FlowSchema{"alices": before}, map[string]*flowcontrolv1.PriorityLevelConfiguration{}}))
+	after := getAs[*flowcontrolv1.FlowSchema](f, "flowschemas", "alices")
+	if conditions := after.Status.Conditions; len(conditions) != 1 || conditions[0].Status != flowcontrolv1.ConditionFalse {
+		t.Errorf("the conditions are %+v", conditions)
+	}
+}
+
 // TestDefaultObjects: they are restored, and kept up to date unless operators have
 // changed the suggested ones.
 func TestDefaultObjects(t *testing.T) {
