@@ -1,7 +1,10 @@
 package levelwire_test
 
 import (
+	"bytes"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -71,6 +74,35 @@ func TestClientProgramsStaySmall(t *testing.T) {
 				t.Errorf("client/informer links %s: %s", path, rule.because)
 			}
 		}
+	}
+}
+
+// TestModulesReplaceNothing: a module that others import must build without the replacements of its go.mod,
+// which count in a main module only. Nobody imports the judge.
+func TestModulesReplaceNothing(t *testing.T) {
+	const judge = "tests/differential/judge/go.mod"
+	seen := 0
+	for _, pattern := range []string{"go.mod", "*/go.mod", "*/*/go.mod", "*/*/*/go.mod"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			content, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.HasPrefix(file, "bin/") || !bytes.Contains(content, []byte("module github.com/levelwire/")) {
+				continue // it was fetched
+			}
+			seen++
+			if replaces := bytes.Contains(content, []byte("\nreplace ")); replaces != (file == judge) {
+				t.Errorf("%s replaces modules: %t; CONTRIBUTING.md says which do", file, replaces)
+			}
+		}
+	}
+	if seen < 7 {
+		t.Errorf("only %d modules were found", seen)
 	}
 }
 
