@@ -91,6 +91,9 @@ func TestUsageErrors(t *testing.T) {
 		"kubelet --start-after=fast":                  "--start-after",
 		"proxy everything":                            `"everything"`,
 		"version --short":                             "--short",
+		"record x.lwr --namespace=":                   "--namespace",
+		"record x.lwr --namespace=shop,":              "--namespace",
+		"record x.lwr --resources=":                   "--resources",
 		"up --etcd-servers=http://a --storage=memory": "--etcd-servers",
 	} {
 		t.Run(command, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -57,6 +58,12 @@ before you give a recording to others, or leave them out by --exclude.`,
 func (f *recordFlags) record(cmd *cobra.Command, path string) error {
 	if f.duration < 0 {
 		return cli.Usage(fmt.Errorf("--duration %s is negative", f.duration))
+	}
+	for name, values := range map[string][]string{"resources": f.opts.Resources, "namespace": f.opts.Namespaces} {
+		// An empty variable of a script must not record everything.
+		if cmd.Flags().Changed(name) && (len(values) == 0 || slices.Contains(values, "")) {
+			return cli.Usage(fmt.Errorf("--%s has an empty name: leave the flag out to record all", name))
+		}
 	}
 	logger, err := f.Logger(cmd.ErrOrStderr())
 	if err != nil {

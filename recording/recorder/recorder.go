@@ -22,14 +22,16 @@ import (
 
 // Options configures Record.
 type Options struct {
-	// Resources are names of resources as kubectl takes them. Default: all that can be
-	// listed and watched, but secrets.
+	// Resources are names of resources as kubectl takes them. A list that is empty and not
+	// nil is an error: a program may have computed it, and means none, where all would be
+	// recorded. Default: all that can be listed and watched, but secrets.
 	Resources []string
 	// Exclude are names of resources that are left out.
 	Exclude []string
 	// Secrets records secrets, too.
 	Secrets bool
-	// Namespaces restricts resources with namespaces to these. Default: all.
+	// Namespaces restricts resources with namespaces to these. As with Resources, an empty
+	// list that is not nil is an error, and so is an empty name in it. Default: all.
 	Namespaces []string
 	// StartTimeout is how long the recording waits for the first list of each resource
 	// before it begins without those that are missing. Default 1 min.
@@ -47,6 +49,19 @@ type Options struct {
 	Logger *slog.Logger
 	// Writer are the options of the file.
 	Writer recording.WriterOptions
+}
+
+// validate returns an error that names the option which cannot be used.
+func (o *Options) validate() error {
+	switch {
+	case o.Resources != nil && len(o.Resources) == 0:
+		return errors.New("Options.Resources is an empty list: leave it nil for all resources")
+	case o.Namespaces != nil && len(o.Namespaces) == 0:
+		return errors.New("Options.Namespaces is an empty list: leave it nil for all namespaces")
+	case slices.Contains(o.Namespaces, ""):
+		return errors.New("Options.Namespaces has an empty name: leave it nil for all namespaces")
+	}
+	return nil
 }
 
 // Stats is what has been recorded.
@@ -84,6 +99,9 @@ type recorder struct {
 // cannot read is in Stats.LeftOut and in the file. Errors of connections are recovered
 // from; the errors that end a recording are those of its start and of the file.
 func Record(ctx context.Context, c *client.Client, path string, opts Options) (stats Stats, err error) {
+	if err := opts.validate(); err != nil {
+		return stats, err
+	}
 	if opts.Logger == nil {
 		opts.Logger = slog.Default()
 	}

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/levelwire/levelwire/client"
 	_ "github.com/levelwire/levelwire/internal/testwatchdog"
@@ -217,5 +218,22 @@ func TestWrongResource(t *testing.T) {
 	_, err := recorder.Record(t.Context(), c, filepath.Join(t.TempDir(), "file"), recorder.Options{Resources: []string{"gadgets"}})
 	if err == nil || !strings.Contains(err.Error(), "gadgets") {
 		t.Error(err)
+	}
+}
+
+// TestEmptyListsAreRefused: a program that has computed that there is nothing to record must not record
+// everything.
+func TestEmptyListsAreRefused(t *testing.T) {
+	c, err := client.New(&rest.Config{Host: "http://127.0.0.1:1"}, client.Options{}) // which is not asked
+	check(t, err)
+	path := filepath.Join(t.TempDir(), "cluster.lwr")
+	for want, opts := range map[string]recorder.Options{
+		"Options.Resources is an empty list":   {Resources: []string{}},
+		"Options.Namespaces is an empty list":  {Namespaces: []string{}},
+		"Options.Namespaces has an empty name": {Namespaces: []string{"shop", ""}},
+	} {
+		if _, err := recorder.Record(t.Context(), c, path, opts); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q", opts, err, want)
+		}
 	}
 }
