@@ -2,6 +2,7 @@ package client
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -49,6 +50,37 @@ func TestListDecodesItemByItem(t *testing.T) {
 					t.Errorf("metadata: %v", err)
 				}
 			})
+		}
+	}
+}
+
+// TestListsOfAnotherSuccess: a list of 206 may be a part of one, and what it lacks would be taken for deleted.
+func TestListsOfAnotherSuccess(t *testing.T) {
+	body, contentType, err := codec.Encode(scheme.Default, wiretest.PodList(3), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, code := range []int{http.StatusCreated, http.StatusAccepted, http.StatusNonAuthoritativeInfo, http.StatusNoContent, http.StatusPartialContent} {
+		client, _ := serve(t, Options{}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", contentType)
+			w.WriteHeader(code)
+			if code != http.StatusNoContent {
+				_, _ = w.Write(body)
+			}
+		}))
+		pods := For[*corev1.Pod](client)
+		_, listErr := pods.List(t.Context(), metav1.ListOptions{})
+		var pageErr error
+		for _, err := range pods.Pages(t.Context(), metav1.ListOptions{}) {
+			pageErr = err
+		}
+		for _, err := range []error{listErr, pageErr} {
+			var decode *DecodeError
+			var other *UnexpectedResponseError
+			says := fmt.Sprintf("the answer to the list is %d %s,", code, http.StatusText(code))
+			if !errors.As(err, &decode) || !errors.As(err, &other) || other.Code != code || IsStatus(err) || !strings.Contains(err.Error(), says) {
+				t.Errorf("%d: %v, want %q", code, err, says)
+			}
 		}
 	}
 }

@@ -199,6 +199,12 @@ func (q *request) expects(contentType string) bool {
 	return q.stream || codec.EncodingOf(contentType) != codec.EncodingUnknown
 }
 
+// isOtherSuccess reports whether a successful answer has a status that is none of a list: servers
+// answer lists with 200. One of 206 is a part, what is called a list by something between may be its own.
+func (q *request) isOtherSuccess(code int) bool {
+	return q.verb == "list" && code != http.StatusOK && code < http.StatusMultipleChoices
+}
+
 // joinSubresources makes a path of them.
 func joinSubresources(names []string) string { return strings.Join(names, "/") }
 

@@ -87,7 +87,7 @@ func retryAfter(h http.Header, now time.Time) int {
 }
 
 // UnexpectedResponseError is a refusal without a Status, or a success that is neither
-// JSON nor protobuf: usually the page of a proxy, a load balancer or a web server
+// JSON nor protobuf, or, of a list, another than 200: usually the page of a proxy, a load balancer or a web server
 // between the client and the API server. It says nothing about objects or resources.
 //
 // It wraps an *apierrors.StatusError with the HTTP status as its code, so that the
@@ -105,7 +105,8 @@ type UnexpectedResponseError struct {
 	ContentType string // media type of the response, perhaps empty
 	Excerpt     string // the beginning of the response's text, without markup, on one line
 
-	status *apierrors.StatusError
+	status       *apierrors.StatusError
+	otherSuccess bool // than the one that the request can have
 }
 
 func (e *UnexpectedResponseError) Error() string {
@@ -117,11 +118,14 @@ func (e *UnexpectedResponseError) Error() string {
 	if e.Excerpt != "" {
 		text = fmt.Sprintf("%q", e.Excerpt)
 	}
-	missing := "a Status"
-	if e.Code < http.StatusMultipleChoices {
-		missing = "an object"
+	missing := "without a Status"
+	switch {
+	case e.otherSuccess:
+		missing = "in place of 200"
+	case e.Code < http.StatusMultipleChoices:
+		missing = "without an object"
 	}
-	return fmt.Sprintf("%s (HTTP %d without %s, perhaps not from the API server: %s, %s)",
+	return fmt.Sprintf("%s (HTTP %d %s, perhaps not from the API server: %s, %s)",
 		e.status.Error(), e.Code, missing, media, text)
 }
 
@@ -155,7 +159,10 @@ func unexpectedResponse(resp *http.Response, q *request, body []byte, retryAfter
 			status.ErrStatus.Reason = metav1.StatusReasonServiceUnavailable
 		}
 	default:
-		if resp.StatusCode < http.StatusMultipleChoices {
+		if q.isOtherSuccess(resp.StatusCode) {
+			status.ErrStatus.Reason = metav1.StatusReasonServiceUnavailable
+			status.ErrStatus.Message = fmt.Sprintf("the answer to the list is %d %s, so it may not be the list, or not all of it", resp.StatusCode, http.StatusText(resp.StatusCode))
+		} else if resp.StatusCode < http.StatusMultipleChoices {
 			status.ErrStatus.Reason = metav1.StatusReasonServiceUnavailable
 			status.ErrStatus.Message = "the answer is neither JSON nor protobuf: is this the address of an API server?"
 		}
@@ -163,7 +170,7 @@ func unexpectedResponse(resp *http.Response, q *request, body []byte, retryAfter
 	if message := redirectMessage(resp); message != "" {
 		status.ErrStatus.Message = message
 	}
-	return &UnexpectedResponseError{Code: resp.StatusCode, ContentType: media, Excerpt: text, status: status}
+	return &UnexpectedResponseError{Code: resp.StatusCode, ContentType: media, Excerpt: text, status: status, otherSuccess: q.isOtherSuccess(resp.StatusCode)}
 }
 
 // ofResources reports whether the request is for a resource or a path, and not for one

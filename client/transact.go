@@ -132,13 +132,15 @@ func (c *Client) do(ctx context.Context, q *request) (*answer, error) {
 
 // expect returns an error if a successful answer cannot be one of an API server: the
 // login page of a proxy must not pass for the success of a delete, nor for a watch
-// that has to be listed anew. An empty body may have any media type.
+// that has to be listed anew, and a part of a list not for all of it. An empty body may
+// have any media type.
 func (x *transaction) expect(resp *http.Response) error {
-	if x.request.expects(resp.Header.Get("Content-Type")) || x.request.accepted && resp.StatusCode == http.StatusCreated {
+	other := x.request.isOtherSuccess(resp.StatusCode)
+	if !other && (x.request.expects(resp.Header.Get("Content-Type")) || x.request.accepted && resp.StatusCode == http.StatusCreated) {
 		return nil
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxPage))
-	if len(body) == 0 && err == nil {
+	if !other && len(body) == 0 && err == nil {
 		return nil
 	}
 	_ = resp.Body.Close() // it is of no use

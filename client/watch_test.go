@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -124,6 +125,28 @@ func TestCutConnection(t *testing.T) {
 		var decode *DecodeError
 		if err == nil || err == io.EOF || errors.As(err, &decode) {
 			t.Errorf("got %v, want an error of the connection", err)
+		}
+	})
+}
+
+// A proxy may end the body well in the middle of an event: that is no end of the stream.
+func TestBodyThatEndsWithinAnEvent(t *testing.T) {
+	eachWire(t, func(t *testing.T, opts Options, contentType string, protobuf bool) {
+		whole := frame(t, watch.Added, wiretest.Pod(1), protobuf)
+		for _, cut := range []int{1, 3, 4, 5, len(whole) / 2, len(whole) - 2} {
+			client, _ := serve(t, opts, answerWith(contentType, append(slices.Clone(whole), whole[:cut]...)))
+			w, err := For[*corev1.Pod](client).Watch(t.Context(), metav1.ListOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.Next(); err != nil {
+				t.Fatal(err)
+			}
+			_, err = w.Next()
+			var decode *DecodeError
+			if !errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &decode) {
+				t.Errorf("after %d bytes: %v, want an unexpected end", cut, err)
+			}
 		}
 	})
 }

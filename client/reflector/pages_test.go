@@ -1,6 +1,7 @@
 package reflector
 
 import (
+	"net/http"
 	"testing"
 )
 
@@ -65,6 +66,8 @@ func TestLaterPagesThatAreNone(t *testing.T) {
 		"another version":            list("77", "b 4"),
 		"an older version":           list("5", "b 4"),
 		"text":                       raw(`maintenance`),
+		"a part":                     coded(http.StatusPartialContent, list("50", "b 4")),
+		"a copy":                     coded(http.StatusNonAuthoritativeInfo, list("50", "b 4")),
 	} {
 		begin := []step{{"list 0", list("5 c1", "a 3")}, {"list - c1", list("5", "b 4")}, {"watch 5", events(relist, end)},
 			{"list -", list("50 c2", "a 30")}, {"list - c2", page}}
@@ -100,5 +103,25 @@ func TestListsWithoutItems(t *testing.T) {
 		scenario{name: name, opts: Options{PagedList: true},
 			steps: join(begin, []step{{"list -", raw(`{"kind":"ConfigMapList","metadata":{"resourceVersion":"50"},"items":` + items + `}`)}, {"watch 50", hold}}),
 			store: "", version: "50", any: true}.play(t)
+	}
+}
+
+// A continue token that the server does not accept is asked for once: what follows is a list from its first
+// page, after a delay, and the error is reported.
+func TestContinueTokensThatAreRefused(t *testing.T) {
+	for _, code := range []string{"400", "422"} {
+		var reported []error
+		opts := Options{PagedList: true, OnError: func(_ string, err error) { reported = append(reported, err) }}
+		scenario{name: code, opts: opts,
+			steps: []step{{"list 0", list("5 c1", "a 3")}, {"list - c1", refusal(code)}, {"list -", list("6 c2", "a 3")}, {"list - c2", refusal(code)},
+				{"list -", list("7 c3", "a 3")}, {"list - c3", list("7", "b 4")}, {"watch 7", hold}},
+			store: "a:3 b:4", version: "7", lists: map[ListCause]int64{ListInitial: 1, ListRepeated: 2},
+			check: func(t *testing.T, s *script, stats Stats) {
+				if len(reported) != 2 || !hasCode(reported[0], http.StatusBadRequest, http.StatusUnprocessableEntity) {
+					t.Errorf("reported %v", reported)
+				}
+				at(0, 0, 400, 400, 1200, 1200, 1200)(t, s, stats)
+				reported = nil
+			}}.play(t)
 	}
 }

@@ -282,6 +282,14 @@ func raw(body string) answer {
 	return func(_ *script, w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) }
 }
 
+// coded answers as another answer does, with a status of its own.
+func coded(code int, with answer) answer {
+	return func(s *script, w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(code)
+		with(s, w, r)
+	}
+}
+
 // mirror is a store that records resourceVersions by name, and the calls that
 // led there.
 type mirror struct {
