@@ -70,6 +70,13 @@ func newFixture(t testing.TB, change ...func(*registry.Config)) *fixture {
 // newFixtureOver makes another server of the same store.
 func newFixtureOver(t testing.TB, store storage.Store, change ...func(*registry.Config)) *fixture {
 	t.Helper()
+	ranges := service.Options{CIDR: netip.MustParsePrefix("10.0.0.0/28"), FirstNodePort: 30000, LastNodePort: 30007}
+	return newFixtureOf(t, store, ranges, change...)
+}
+
+// newFixtureOf makes a server with these ranges of addresses and node ports.
+func newFixtureOf(t testing.TB, store storage.Store, ranges service.Options, change ...func(*registry.Config)) *fixture {
+	t.Helper()
 	table, err := resource.NewTable(kinds()...)
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +89,7 @@ func newFixtureOver(t testing.TB, store storage.Store, change ...func(*registry.
 	if f.Set, err = registry.NewSet(config); err != nil {
 		t.Fatal(err)
 	}
-	f.services, err = service.New(f.Set, service.Options{CIDR: netip.MustParsePrefix("10.0.0.0/28"), FirstNodePort: 30000, LastNodePort: 30007})
+	f.services, err = service.New(f.Set, ranges)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -316,6 +316,9 @@ type allocation struct {
 	q         *registry.Request
 	svc, old  *corev1.Service // old is nil for a new one
 	had       claims          // before the write
+
+	ports    *portSearch // nil before random tries have failed
+	dryPorts []int32     // what a dry run would have claimed
 }
 
 func (a *allocation) owner() types.NamespacedName {

@@ -7,24 +7,28 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"slices"
+	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/storage"
 )
 
-// randomTries is how many random addresses or ports are tried before the range is
-// searched from a random one on.
-const randomTries = 32
+// randomTries is how many random addresses or ports are tried before it is read which are free.
+const randomTries = 8
 
-// searchLimit bounds that search.
-const searchLimit = 1 << 16
+// conflictTries is how many of those that are read to be free are tried: others may take them
+// meanwhile.
+const conflictTries = 32
 
 var (
 	errClaimed   = errors.New("provided IP is already allocated")
@@ -84,30 +88,128 @@ func (s *Allocator) assignable(addr netip.Addr) bool {
 	return addr.Is6() || s.opts.CIDR.Contains(addr.Next())
 }
 
-// claimFreeIP tries random addresses first: in a range that is not nearly full,
-// most are free. Then it searches. The first address is for default/kubernetes.
+// claimFreeIP tries random addresses first: in a range that is not nearly full, most are free.
+// Then it reads which are: a try that fails costs the store as much as a write. The first address
+// is for default/kubernetes.
 func (a *allocation) claimFreeIP(ctx context.Context) (string, error) {
+	addresses, err := a.allocator.addresses()
+	if err != nil {
+		return "", err
+	}
 	for range randomTries {
-		if addr := a.allocator.randomIP(); a.allocator.assignable(addr) && addr != a.allocator.FirstIP() {
-			err := a.claimIP(ctx, addr)
-			if !errors.Is(err, errClaimed) {
+		if addr := a.allocator.randomIP(); a.allocator.isForAll(addr) {
+			if err := a.createIP(ctx, addresses, addr); !errors.Is(err, errClaimed) {
 				return addr.String(), err
 			}
 		}
 	}
-	addr := a.allocator.randomIP()
-	for range searchLimit {
-		if addr = addr.Next(); !a.allocator.opts.CIDR.Contains(addr) {
-			addr = a.allocator.FirstIP()
+	claimed, err := a.allocator.claimedIPs(ctx, addresses)
+	if err != nil {
+		return "", err
+	}
+	for _, addr := range a.allocator.freeIPs(claimed) {
+		if err := a.createIP(ctx, addresses, addr); !errors.Is(err, errClaimed) {
+			return addr.String(), err
 		}
-		if !a.allocator.assignable(addr) || addr == a.allocator.FirstIP() {
+	}
+	return a.claimStaleIP(ctx, addresses, claimed)
+}
+
+// claimStaleIP looks for an address whose claim is stale, from a random one on: there is no other.
+func (a *allocation) claimStaleIP(ctx context.Context, addresses registry.Registry, claimed []netip.Addr) (string, error) {
+	look, at := newStaleLook(a.allocator), 0
+	if len(claimed) > 0 {
+		at = rand.IntN(len(claimed))
+	}
+	for _, addr := range slices.Concat(claimed[at:], claimed[:at]) {
+		if !look.goesOn() {
+			break
+		}
+		if !a.allocator.isForAll(addr) {
 			continue
 		}
-		if err := a.claimIP(ctx, addr); !errors.Is(err, errClaimed) {
+		since, owner, err := a.allocator.ownerOfIP(ctx, addresses, addr)
+		if err != nil {
+			return "", err
+		}
+		if !look.suspects(ctx, since, owner, func(c claims) bool { return slices.Contains(c.ips, addr.String()) }) {
+			continue
+		}
+		if err := a.takeOverIP(ctx, addresses, addr); !errors.Is(err, errClaimed) {
 			return addr.String(), err
 		}
 	}
 	return "", apierrors.NewInternalError(fmt.Errorf("failed to allocate a serviceIP: %w", errRangeFull))
+}
+
+// ownerOfIP returns whose a claim is, and since when; zero values if it has just gone.
+func (s *Allocator) ownerOfIP(ctx context.Context, addresses registry.Registry, addr netip.Addr) (since time.Time, owner types.NamespacedName, err error) {
+	obj, err := addresses.GetRecent(ctx, "", addr.String())
+	if err != nil {
+		return since, owner, notFoundIsNil(err)
+	}
+	if address, ok := obj.(*networkingv1.IPAddress); ok {
+		since = address.CreationTimestamp.Time
+		if ref := address.Spec.ParentRef; ref != nil {
+			owner = types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
+		}
+	}
+	return since, owner, nil
+}
+
+// isForAll reports whether any Service may be given an address.
+func (s *Allocator) isForAll(addr netip.Addr) bool { return s.assignable(addr) && addr != s.FirstIP() }
+
+// claimedIPs returns the addresses that have a claim in the cache, or in the store while there is
+// no cache.
+func (s *Allocator) claimedIPs(ctx context.Context, addresses registry.Registry) ([]netip.Addr, error) {
+	var claimed []netip.Addr
+	add := func(name string) {
+		if addr, err := netip.ParseAddr(name); err == nil {
+			claimed = append(claimed, addr)
+		}
+	}
+	if addresses.Cache() != nil {
+		snapshot, err := addresses.Snapshot(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for object := range snapshot.Range("", "") {
+			add(object.Attributes.Name)
+		}
+		return claimed, nil
+	}
+	prefix := addresses.Resource().Stored().StorePrefix
+	err := s.keys(ctx, prefix, storage.ListOptions{Limit: repairPage, KeysOnly: true}, func(kv *storage.KeyValue) error {
+		add(strings.TrimPrefix(kv.Key, prefix))
+		return nil
+	})
+	if err != nil {
+		return nil, apierrors.NewServiceUnavailable(err.Error())
+	}
+	return claimed, nil
+}
+
+// freeIPs returns addresses that are not claimed, the next ones from a random one on: as many as
+// are tried, or all that there are.
+func (s *Allocator) freeIPs(claimed []netip.Addr) []netip.Addr {
+	const notForAll = 3 // the network's own, the first, and the broadcast address
+	taken := sets.New(claimed...)
+	steps := uint64(len(claimed) + conflictTries + notForAll) // there are so many free ones among these
+	if host := s.opts.CIDR.Addr().BitLen() - s.opts.CIDR.Bits(); host < 63 {
+		steps = min(steps, uint64(1)<<host)
+	}
+	var free []netip.Addr
+	addr := s.randomIP()
+	for ; steps > 0 && len(free) < conflictTries; steps-- {
+		if s.isForAll(addr) && !taken.Has(addr) {
+			free = append(free, addr)
+		}
+		if addr = addr.Next(); !s.opts.CIDR.Contains(addr) {
+			addr = s.opts.CIDR.Addr()
+		}
+	}
+	return free
 }
 
 // randomIP returns a random address of the range, of its first 2^63 at most.
@@ -123,42 +225,69 @@ func (s *Allocator) randomIP() netip.Addr {
 	return addr
 }
 
-// claimIP creates the IPAddress, or fails with errClaimed. That of APIService is made for it by each
-// server that starts, and by each attempt of one: it belongs to all of them, so it may be there already,
-// and stays if one is refused.
-func (a *allocation) claimIP(ctx context.Context, addr netip.Addr) error {
-	addresses, ok := a.allocator.set.Lookup("networking.k8s.io", "v1", "ipaddresses")
+// addresses is the registry of the claims of addresses.
+func (s *Allocator) addresses() (registry.Registry, error) {
+	addresses, ok := s.set.Lookup("networking.k8s.io", "v1", "ipaddresses")
 	if !ok {
-		return apierrors.NewInternalError(errors.New("ipaddresses.networking.k8s.io is no longer served"))
+		return addresses, apierrors.NewInternalError(errors.New("ipaddresses.networking.k8s.io is no longer served"))
 	}
-	shared := addr == a.allocator.FirstIP() && a.owner() == APIService
-	for attempt := 0; ; attempt++ {
-		created, err := addresses.Create(ctx, "", newIPAddress(addr, a.owner()), registry.WriteOptions{DryRun: a.q.DryRun, FieldManager: registry.ServerManager, Admitted: true})
-		if err == nil {
-			if !shared {
-				a.releaseIfRefused(releaseIP(addresses, created.Object))
-			}
-			return nil
-		}
-		if !apierrors.IsAlreadyExists(err) {
+	return addresses, nil
+}
+
+// claimIP creates the IPAddress, in the place of one that is stale if need be, or fails with errClaimed.
+func (a *allocation) claimIP(ctx context.Context, addr netip.Addr) error {
+	addresses, err := a.allocator.addresses()
+	if err != nil {
+		return err
+	}
+	for _, claim := range []func(context.Context, registry.Registry, netip.Addr) error{a.createIP, a.takeOverIP} {
+		if err := claim(ctx, addresses, addr); !errors.Is(err, errClaimed) {
 			return err
 		}
-		if shared {
+		if a.shares(addr) {
 			if has, err := a.allocator.claimedBy(ctx, addresses, addr.String(), APIService); has || err != nil {
 				return err
 			}
 		}
-		if attempt > 0 || a.q.DryRun {
-			return errClaimed
-		}
-		dropped, err := a.allocator.dropStaleIP(ctx, addresses, addr.String())
-		if err != nil {
+	}
+	return errClaimed
+}
+
+// shares reports whether the claim is that of APIService, which is made for it by each server that starts,
+// and by each attempt of one: it belongs to all of them, so it may be there already, and stays if one is refused.
+func (a *allocation) shares(addr netip.Addr) bool {
+	return addr == a.allocator.FirstIP() && a.owner() == APIService
+}
+
+// createIP creates the IPAddress, or fails with errClaimed.
+func (a *allocation) createIP(ctx context.Context, addresses registry.Registry, addr netip.Addr) error {
+	created, err := addresses.Create(ctx, "", newIPAddress(addr, a.owner()), registry.WriteOptions{DryRun: a.q.DryRun, FieldManager: registry.ServerManager, Admitted: true})
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return errClaimed
+	case err == nil && !a.shares(addr):
+		a.releaseIfRefused(releaseIP(addresses, created.Object))
+	}
+	return err
+}
+
+// takeOverIP claims an address in the place of a claim, if that is stale. Otherwise it fails with errClaimed.
+func (a *allocation) takeOverIP(ctx context.Context, addresses registry.Registry, addr netip.Addr) error {
+	address, stale, err := a.allocator.staleIP(ctx, addresses, addr.String())
+	switch {
+	case apierrors.IsNotFound(err): // it has just gone
+	case err != nil:
+		return err
+	case !stale:
+		return errClaimed
+	case a.q.DryRun:
+		return nil
+	default:
+		if err := deleteIP(ctx, addresses, address); err != nil {
 			return err
 		}
-		if !dropped {
-			return errClaimed
-		}
 	}
+	return a.createIP(ctx, addresses, addr)
 }
 
 func newIPAddress(addr netip.Addr, owner types.NamespacedName) *networkingv1.IPAddress {
@@ -177,27 +306,26 @@ func newIPAddress(addr netip.Addr, owner types.NamespacedName) *networkingv1.IPA
 	}
 }
 
-// dropStaleIP removes an IPAddress whose Service does not exist or does not have
-// the address, if it is so old that no request can still be about to write that
+// staleIP returns an IPAddress. It is stale if its Service does not exist or does not have
+// the address, and if it is so old that no request can still be about to write that
 // Service.
-func (s *Allocator) dropStaleIP(ctx context.Context, addresses registry.Registry, ip string) (bool, error) {
+func (s *Allocator) staleIP(ctx context.Context, addresses registry.Registry, ip string) (address resource.Object, stale bool, err error) {
 	obj, err := addresses.GetFromStore(ctx, "", ip)
 	if err != nil {
-		return apierrors.IsNotFound(err), notFoundIsNil(err)
+		return nil, false, err
 	}
-	address, ok := obj.(*networkingv1.IPAddress)
-	if !ok || s.set.Now().Sub(address.CreationTimestamp.Time) < claimGrace {
-		return false, nil
+	claim, ok := obj.(*networkingv1.IPAddress)
+	if !ok || s.set.Now().Sub(claim.CreationTimestamp.Time) < claimGrace {
+		return obj, false, nil
 	}
-	if ref := address.Spec.ParentRef; ref != nil {
-		held, err := s.holds(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, func(c claims) bool {
-			return slices.Contains(c.ips, ip)
-		})
-		if held || err != nil {
-			return false, err
-		}
+	ref := claim.Spec.ParentRef
+	if ref == nil {
+		return obj, true, nil
 	}
-	return true, deleteIP(ctx, addresses, address)
+	held, err := s.holds(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, func(c claims) bool {
+		return slices.Contains(c.ips, ip)
+	})
+	return obj, !held && err == nil, err
 }
 
 // notFoundIsNil returns err unless it says that an object does not exist.

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,10 +44,13 @@ func portKey(port int32) string { return nodePortPrefix + strconv.Itoa(int(port)
 // they are one port over several protocols.
 func (a *allocation) allocatePorts(ctx context.Context) error {
 	ports := a.svc.Spec.Ports
-	done, of, free := sets.New[int32](), nodePortsByNumber(ports), int32(0)
+	done, of := sets.New[int32](), nodePortsByNumber(ports)
 	for _, named := range []bool{true, false} {
 		if !named && !wantsPorts(a.svc) {
 			return nil
+		}
+		if !named && a.missingPorts(of) > a.allocator.nodePorts() {
+			return noNodePort() // before any is claimed in vain
 		}
 		for i := range ports {
 			if (ports[i].NodePort != 0) != named || done.Has(ports[i].NodePort) {
@@ -55,11 +59,6 @@ func (a *allocation) allocatePorts(ctx context.Context) error {
 			if a.old == nil && !named {
 				if ports[i].NodePort = of[ports[i].Port]; ports[i].NodePort != 0 {
 					continue
-				}
-			}
-			if !named {
-				if free++; free > a.allocator.nodePorts() { // a dry run would look for each
-					return noNodePort()
 				}
 			}
 			at := field.NewPath("spec", "ports").Index(i).Child("nodePort")
@@ -73,6 +72,21 @@ func (a *allocation) allocatePorts(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// missingPorts is how many free node ports allocatePorts will look for. of are the node ports
+// of the ports that have one, by their numbers.
+func (a *allocation) missingPorts(of map[int32]int32) int32 {
+	missing, numbers := int32(0), sets.New[int32]()
+	for i := range a.svc.Spec.Ports {
+		port := &a.svc.Spec.Ports[i]
+		if port.NodePort != 0 || a.old == nil && (of[port.Port] != 0 || numbers.Has(port.Port)) {
+			continue
+		}
+		numbers.Insert(port.Port)
+		missing++
+	}
+	return missing
 }
 
 // nodePortsByNumber returns the node port of the first port of each number that has one.
@@ -114,79 +128,178 @@ func (a *allocation) allocatePort(ctx context.Context, port *int32, at *field.Pa
 	return err
 }
 
+// claimFreePort tries random ports first: in a range that is not nearly full, most are free.
+// Then it reads which are: a try that fails costs the store as much as a write.
 func (a *allocation) claimFreePort(ctx context.Context) (int32, error) {
-	size := a.allocator.nodePorts()
-	for range randomTries {
-		port := a.allocator.opts.FirstNodePort + rand.Int32N(size)
-		if err := a.claimPort(ctx, port); !errors.Is(err, errPortClaimed) {
+	if a.ports == nil {
+		for range randomTries {
+			port := a.allocator.opts.FirstNodePort + rand.Int32N(a.allocator.nodePorts())
+			if _, err := a.createPort(ctx, port); !errors.Is(err, errPortClaimed) {
+				return port, err
+			}
+		}
+		var err error
+		if a.ports, err = a.allocator.readPorts(ctx); err != nil {
+			return 0, err
+		}
+	}
+	for range conflictTries {
+		port, ok := a.ports.nextFree()
+		if !ok {
+			break
+		}
+		if _, err := a.createPort(ctx, port); !errors.Is(err, errPortClaimed) {
 			return port, err
 		}
 	}
-	start := rand.Int32N(size)
-	for i := range size {
-		port := a.allocator.opts.FirstNodePort + (start+i)%size
-		if err := a.claimPort(ctx, port); !errors.Is(err, errPortClaimed) {
+	return a.claimStalePort(ctx)
+}
+
+// claimStalePort looks for a port whose claim is stale: there is no other.
+func (a *allocation) claimStalePort(ctx context.Context) (int32, error) {
+	look := newStaleLook(a.allocator)
+	for look.goesOn() && len(a.ports.claimed) > 0 {
+		kv := &a.ports.claimed[0]
+		a.ports.claimed = a.ports.claimed[1:]
+		port, _ := portOfKey(kv.Key)
+		claim, _ := readClaim(kv)
+		if !look.suspects(ctx, claim.Claimed, claim.owner(), func(c claims) bool { return slices.Contains(c.ports, port) }) {
+			continue
+		}
+		if err := a.takeOverPort(ctx, port, kv); !errors.Is(err, errPortClaimed) {
 			return port, err
 		}
 	}
 	return 0, noNodePort()
 }
 
-// claimPort creates the claim, or fails with errPortClaimed.
+// portSearch is what is left to try of the range.
+type portSearch struct {
+	free    []int32            // without a claim when it was read, in random order
+	claimed []storage.KeyValue // the claims of the others, in random order
+}
+
+func (p *portSearch) nextFree() (port int32, ok bool) {
+	if len(p.free) == 0 {
+		return 0, false
+	}
+	port, p.free = p.free[0], p.free[1:]
+	return port, true
+}
+
+// readPorts reads the claims of all node ports from the store.
+func (s *Allocator) readPorts(ctx context.Context) (*portSearch, error) {
+	found, taken := &portSearch{}, sets.New[int32]()
+	err := s.keys(ctx, nodePortPrefix, storage.ListOptions{Limit: repairPage}, func(kv *storage.KeyValue) error {
+		port, ok := portOfKey(kv.Key)
+		if ok && port >= s.opts.FirstNodePort && port <= s.opts.LastNodePort {
+			taken.Insert(port)
+			found.claimed = append(found.claimed, *kv)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, apierrors.NewServiceUnavailable(err.Error())
+	}
+	for port := s.opts.FirstNodePort; port <= s.opts.LastNodePort; port++ {
+		if !taken.Has(port) {
+			found.free = append(found.free, port)
+		}
+	}
+	rand.Shuffle(len(found.free), func(i, j int) { found.free[i], found.free[j] = found.free[j], found.free[i] })
+	rand.Shuffle(len(found.claimed), func(i, j int) { found.claimed[i], found.claimed[j] = found.claimed[j], found.claimed[i] })
+	return found, nil
+}
+
+func portOfKey(key string) (port int32, ok bool) {
+	n, err := strconv.ParseInt(strings.TrimPrefix(key, nodePortPrefix), 10, 32)
+	return int32(n), err == nil
+}
+
+// claimPort creates the claim, in the place of one that is stale if need be, or fails with
+// errPortClaimed.
 func (a *allocation) claimPort(ctx context.Context, port int32) error {
+	current, err := a.createPort(ctx, port)
+	if !errors.Is(err, errPortClaimed) || current == nil {
+		return err
+	}
+	return a.takeOverPort(ctx, port, current)
+}
+
+// createPort creates the claim, or fails with errPortClaimed and the claim that is there, nil if
+// that has just gone or is of this dry run.
+func (a *allocation) createPort(ctx context.Context, port int32) (current *storage.KeyValue, err error) {
 	store := a.allocator.set.Store()
 	if a.q.DryRun {
-		_, err := store.Get(ctx, portKey(port), 0)
+		if slices.Contains(a.dryPorts, port) {
+			return nil, errPortClaimed
+		}
+		kv, err := store.Get(ctx, portKey(port), 0)
 		switch {
 		case err == nil:
-			return errPortClaimed
+			return &kv, errPortClaimed
 		case errors.Is(err, storage.ErrNotFound):
-			return nil
+			a.dryPorts = append(a.dryPorts, port)
+			return nil, nil //nolint:nilnil // Nothing is in the way.
 		}
-		return apierrors.NewServiceUnavailable(err.Error())
+		return nil, apierrors.NewServiceUnavailable(err.Error())
 	}
 	owner := a.owner()
 	value, err := json.Marshal(portClaim{Namespace: owner.Namespace, Name: owner.Name, Claimed: a.allocator.set.Now().Time})
 	if err != nil {
-		return apierrors.NewInternalError(err)
+		return nil, apierrors.NewInternalError(err)
 	}
-	for attempt := 0; ; attempt++ {
-		rev, err := store.Create(ctx, portKey(port), value, 0)
-		if err == nil {
-			a.releaseIfRefused(a.allocator.releasePort(port, rev))
-			return nil
-		}
-		var conflict *storage.ConflictError
-		if !errors.As(err, &conflict) {
-			return apierrors.NewServiceUnavailable(err.Error())
-		}
-		if attempt > 0 || conflict.Current == nil {
-			return errPortClaimed
-		}
-		dropped, err := a.allocator.dropStalePort(ctx, port, conflict.Current)
-		if err != nil {
-			return err
-		}
-		if !dropped {
-			return errPortClaimed
-		}
+	rev, err := store.Create(ctx, portKey(port), value, 0)
+	if err == nil {
+		a.releaseIfRefused(a.allocator.releasePort(port, rev))
+		return nil, nil //nolint:nilnil // Nothing was in the way.
 	}
+	var conflict *storage.ConflictError
+	if !errors.As(err, &conflict) {
+		return nil, apierrors.NewServiceUnavailable(err.Error())
+	}
+	return conflict.Current, errPortClaimed
 }
 
-// dropStalePort is dropStaleIP for a port.
-func (s *Allocator) dropStalePort(ctx context.Context, port int32, kv *storage.KeyValue) (bool, error) {
-	var claim portClaim
-	if err := json.Unmarshal(kv.Value, &claim); err == nil {
-		if s.set.Now().Sub(claim.Claimed) < claimGrace {
-			return false, nil
-		}
-		held, err := s.holds(ctx, claim.owner(), func(c claims) bool { return slices.Contains(c.ports, port) })
-		if held || err != nil {
-			return false, err
-		}
+// takeOverPort claims a port in the place of a claim, if that is stale. Otherwise it fails with
+// errPortClaimed.
+func (a *allocation) takeOverPort(ctx context.Context, port int32, kv *storage.KeyValue) error {
+	stale, err := a.allocator.isStalePort(ctx, port, kv)
+	switch {
+	case err != nil:
+		return err
+	case !stale:
+		return errPortClaimed
+	case a.q.DryRun:
+		a.dryPorts = append(a.dryPorts, port)
+		return nil
 	}
-	_, err := s.set.Store().Delete(ctx, kv.Key, kv.Modified)
-	return err == nil, nil
+	if _, err := a.allocator.set.Store().Delete(ctx, kv.Key, kv.Modified); err != nil {
+		return errPortClaimed // it is no longer that claim, or cannot be removed now
+	}
+	_, err = a.createPort(ctx, port)
+	return err
+}
+
+// isStalePort reports whether a claim is stale, as staleIP does. One that cannot be decoded is.
+func (s *Allocator) isStalePort(ctx context.Context, port int32, kv *storage.KeyValue) (bool, error) {
+	claim, known := readClaim(kv)
+	switch {
+	case !known:
+		return true, nil
+	case s.set.Now().Sub(claim.Claimed) < claimGrace:
+		return false, nil
+	}
+	held, err := s.holds(ctx, claim.owner(), func(c claims) bool { return slices.Contains(c.ports, port) })
+	return !held && err == nil, err
+}
+
+// readClaim decodes a claim. One that cannot be decoded is nobody's.
+func readClaim(kv *storage.KeyValue) (claim portClaim, ok bool) {
+	if err := json.Unmarshal(kv.Value, &claim); err != nil {
+		return portClaim{}, false
+	}
+	return claim, true
 }
 
 // releasePort removes the claim of a port that was written at a revision. One

@@ -86,7 +86,7 @@ func (s *Allocator) owners(ctx context.Context) (map[string]types.NamespacedName
 	if err != nil {
 		return nil, 0, fmt.Errorf("read the claimed addresses: %w", err)
 	}
-	err = s.keys(ctx, nodePortPrefix, revision, func(kv *storage.KeyValue) error {
+	err = s.keys(ctx, nodePortPrefix, storage.ListOptions{At: revision, Limit: repairPage}, func(kv *storage.KeyValue) error {
 		var claim portClaim
 		if err := json.Unmarshal(kv.Value, &claim); err != nil {
 			return nil // it has no owner, and is dropped when a Service needs the port
@@ -106,7 +106,7 @@ func (s *Allocator) scan(ctx context.Context, group, plural string, at storage.R
 	if !ok {
 		return nil
 	}
-	return s.keys(ctx, r.Resource().Stored().StorePrefix, at, func(kv *storage.KeyValue) error {
+	return s.keys(ctx, r.Resource().Stored().StorePrefix, storage.ListOptions{At: at, Limit: repairPage}, func(kv *storage.KeyValue) error {
 		obj, err := r.DecodeStored(ctx, kv)
 		if err != nil {
 			// The caches report it, too. One bad value must not keep the server from
@@ -118,9 +118,8 @@ func (s *Allocator) scan(ctx context.Context, group, plural string, at storage.R
 	})
 }
 
-// keys calls visit with every key under a prefix at a revision.
-func (s *Allocator) keys(ctx context.Context, prefix string, at storage.Revision, visit func(*storage.KeyValue) error) error {
-	opts := storage.ListOptions{At: at, Limit: repairPage}
+// keys calls visit with every key under a prefix, of which it reads pages.
+func (s *Allocator) keys(ctx context.Context, prefix string, opts storage.ListOptions, visit func(*storage.KeyValue) error) error {
 	for {
 		page, err := s.set.Store().List(ctx, prefix, opts)
 		if err != nil {
