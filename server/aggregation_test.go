@@ -19,9 +19,11 @@ import (
 	"testing"
 	"time"
 
+	registrationv1 "k8s.io/api/admissionregistration/v1"
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
@@ -29,6 +31,8 @@ import (
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/internal/testwait"
 	"github.com/levelwire/levelwire/server"
+	"github.com/levelwire/levelwire/storage"
+	"github.com/levelwire/levelwire/storage/memory"
 )
 
 // flunders is an aggregated server. Its handler may be replaced while it runs.
@@ -127,8 +131,8 @@ func newAggregation(t *testing.T) *aggregation {
 	}
 	a.f = newFlunders(t, []byte(published.Data["requestheader-client-ca-file"]))
 	a.config, a.http = a.as("ada", "system:masters")
-	a.createService("flunders", a.f.Listener.Addr().String())
-	a.register("flunders", nil)
+	a.createService(a.f.Listener.Addr().String())
+	a.register(nil)
 	a.awaitCondition("Passed")
 	return a
 }
@@ -143,32 +147,45 @@ func (a *aggregation) as(name string, groups ...string) (*rest.Config, *http.Cli
 	return config, c
 }
 
-func (a *aggregation) createService(name, address string) {
+// ownNamespace and ownService name what may have an endpoint on the loopback, beside default/kubernetes.
+const ownNamespace, ownService = metav1.NamespaceSystem, "metrics-server"
+
+// createService makes the Service with an endpoint, or moves its endpoint.
+func (a *aggregation) createService(address string) {
 	a.t.Helper()
-	at := netip.MustParseAddrPort(address)
-	port, protocol, ready := int32(at.Port()), corev1.ProtocolTCP, true
-	_, err := client.For[*corev1.Service](a.api).Namespace("default").Create(a.t.Context(), &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "https", Port: 443}}},
-	}, metav1.CreateOptions{})
+	services, slices := client.For[*corev1.Service](a.api).Namespace(ownNamespace), client.For[*discoveryv1.EndpointSlice](a.api).Namespace(ownNamespace)
+	_, _, err := services.CreateOrUpdate(a.t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: ownService}}, func(svc *corev1.Service) error {
+		svc.Spec.Ports = []corev1.ServicePort{{Name: "https", Port: 443, Protocol: corev1.ProtocolTCP}}
+		return nil
+	})
 	must(a.t, err)
-	https := "https"
-	_, err = client.For[*discoveryv1.EndpointSlice](a.api).Namespace("default").Create(a.t.Context(), &discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: name}},
-		AddressType: discoveryv1.AddressTypeIPv4,
-		Ports:       []discoveryv1.EndpointPort{{Name: &https, Port: &port, Protocol: &protocol}},
-		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{at.Addr().String()}, Conditions: discoveryv1.EndpointConditions{Ready: &ready}}},
-	}, metav1.CreateOptions{})
+	_, _, err = slices.CreateOrUpdate(a.t.Context(), &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Name: ownService}}, func(slice *discoveryv1.EndpointSlice) error {
+		made := endpointsAt(ownService, address)
+		slice.Labels, slice.AddressType, slice.Ports, slice.Endpoints = made.Labels, made.AddressType, made.Ports, made.Endpoints
+		return nil
+	})
 	must(a.t, err)
 }
 
-// register makes the APIService of a Service. change may be nil.
-func (a *aggregation) register(service string, change func(*apiregistrationv1.APIService)) {
+// endpointsAt returns the EndpointSlice of a Service whose port is called https.
+func endpointsAt(service, address string) *discoveryv1.EndpointSlice {
+	at := netip.MustParseAddrPort(address)
+	return &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Name: service, Labels: map[string]string{discoveryv1.LabelServiceName: service}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Ports:       []discoveryv1.EndpointPort{{Name: new("https"), Port: new(int32(at.Port())), Protocol: new(corev1.ProtocolTCP)}},
+		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{at.Addr().String()}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}},
+	}
+}
+
+// register makes the APIService of the Service. change may be nil.
+func (a *aggregation) register(change func(*apiregistrationv1.APIService)) {
 	a.t.Helper()
 	obj := &apiregistrationv1.APIService{
 		ObjectMeta: metav1.ObjectMeta{Name: "v1alpha1.wardle.example.com"},
 		Spec: apiregistrationv1.APIServiceSpec{
 			Group: "wardle.example.com", Version: "v1alpha1", GroupPriorityMinimum: 1000, VersionPriority: 15,
-			Service: &apiregistrationv1.ServiceReference{Namespace: "default", Name: service},
+			Service: &apiregistrationv1.ServiceReference{Namespace: ownNamespace, Name: ownService},
 		},
 	}
 	if a.f != nil {
@@ -400,8 +417,8 @@ func TestAggregatedRedirection(t *testing.T) {
 // what it shows as stale.
 func TestUnavailable(t *testing.T) {
 	a := newAggregation(t)
-	slices := client.For[*discoveryv1.EndpointSlice](a.api).Namespace("default")
-	slice, err := slices.Get(t.Context(), "flunders", metav1.GetOptions{})
+	slices := client.For[*discoveryv1.EndpointSlice](a.api).Namespace(ownNamespace)
+	slice, err := slices.Get(t.Context(), ownService, metav1.GetOptions{})
 	must(t, err)
 	notReady := false
 	slice.Endpoints[0].Conditions.Ready = &notReady
@@ -415,13 +432,62 @@ func TestUnavailable(t *testing.T) {
 		_, body := a.do(http.MethodGet, "/apis", "", "Accept: application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
 		return body, strings.Contains(body, `"Stale"`) && strings.Contains(body, `"Flunder"`)
 	})
-	must(t, ignore(slices.Delete(t.Context(), "flunders", metav1.DeleteOptions{})))
+	must(t, ignore(slices.Delete(t.Context(), ownService, metav1.DeleteOptions{})))
 	a.awaitCondition("EndpointsNotFound")
-	must(t, ignore(client.For[*corev1.Service](a.api).Namespace("default").Delete(t.Context(), "flunders", metav1.DeleteOptions{})))
+	must(t, ignore(client.For[*corev1.Service](a.api).Namespace(ownNamespace).Delete(t.Context(), ownService, metav1.DeleteOptions{})))
 	a.awaitCondition("ServiceNotFound")
-	a.createService("flunders", "127.0.0.1:1")
+	a.createService("127.0.0.1:1")
 	if c := a.awaitCondition("FailedDiscoveryCheck"); !strings.Contains(c.Message, "refused") || c.Status != apiregistrationv1.ConditionFalse {
 		t.Errorf("%+v", c)
+	}
+}
+
+// TestLoopbackOfOthers: who may write EndpointSlices does not lead the server to services on its own loopback,
+// also not by a slice that an older server has stored.
+func TestLoopbackOfOthers(t *testing.T) {
+	store, err := memory.Open(memory.Options{})
+	must(t, err)
+	s := start(t, server.Config{DataDir: t.TempDir(), OpenStore: func(context.Context) (storage.Store, error) { return store, nil }})
+	a := &aggregation{running: s, t: t, api: s.client(t)}
+	local := newFlunders(t, nil)
+	local.answer(func(http.ResponseWriter, *http.Request) { t.Error("the server calls its own loopback") })
+	slice := endpointsAt("example", local.Listener.Addr().String())
+	slices := client.For[*discoveryv1.EndpointSlice](a.api).Namespace("default")
+	if _, err := slices.Create(t.Context(), slice.DeepCopy(), metav1.CreateOptions{}); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "may not be in the loopback range (127.0.0.0/8, ::1/128)") {
+		t.Errorf("a new slice: %v", err)
+	}
+	slice.TypeMeta = metav1.TypeMeta{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"}
+	slice.Namespace, slice.UID = "default", "00000000-0000-4000-8000-000000000001"
+	stored, err := json.Marshal(slice)
+	must(t, err)
+	_, err = store.Create(t.Context(), "/registry/endpointslices/default/example", stored, 0)
+	must(t, err)
+	_, err = client.For[*corev1.Service](a.api).Namespace("default").Create(t.Context(), &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "example"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "https", Port: 443}}},
+	}, metav1.CreateOptions{})
+	must(t, err)
+	if _, err := slices.Get(t.Context(), "example", metav1.GetOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	a.register(func(obj *apiregistrationv1.APIService) {
+		obj.Spec.InsecureSkipTLSVerify, obj.Spec.Service = true, &apiregistrationv1.ServiceReference{Namespace: "default", Name: "example"}
+	})
+	a.awaitCondition("MissingEndpoints")
+	_, err = client.For[*registrationv1.ValidatingWebhookConfiguration](a.api).Create(t.Context(), &registrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: "example"},
+		Webhooks: []registrationv1.ValidatingWebhook{{
+			Name: "a.example.com", SideEffects: new(registrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
+			ClientConfig: registrationv1.WebhookClientConfig{Service: &registrationv1.ServiceReference{Namespace: "default", Name: "example"}},
+			Rules: []registrationv1.RuleWithOperations{{
+				Operations: []registrationv1.OperationType{registrationv1.Create},
+				Rule:       registrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+			}},
+		}},
+	}, metav1.CreateOptions{})
+	must(t, err)
+	_, err = configMaps(a.api).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "m"}}, metav1.CreateOptions{})
+	if err == nil || !strings.Contains(err.Error(), "service default/example has no endpoint that is ready") {
+		t.Errorf("a write that the webhook is asked about: %v", err)
 	}
 }
 
@@ -435,8 +501,8 @@ func TestNotAskedYet(t *testing.T) {
 	s := start(t, server.Config{DataDir: t.TempDir(), Storage: server.Memory, Logger: log.logger()})
 	a := &aggregation{running: s, t: t, api: s.client(t)}
 	a.config, a.http = a.as("ada", "system:masters")
-	a.createService("flunders", silent.Addr().String())
-	a.register("flunders", nil)
+	a.createService(silent.Addr().String())
+	a.register(nil)
 	body := testwait.Stable(t, "the APIService is known", func() (string, bool) {
 		code, body := a.do(http.MethodGet, flundersPath+"/flunders", "")
 		return body, code == http.StatusServiceUnavailable
@@ -449,6 +515,51 @@ func TestNotAskedYet(t *testing.T) {
 	}
 }
 
+// TestUnavailabilityIsLogged: when it begins, and when it ends, and not for each request that fails in
+// between.
+func TestUnavailabilityIsLogged(t *testing.T) {
+	log := newLogRecorder()
+	s := start(t, server.Config{DataDir: t.TempDir(), Storage: server.Memory, Logger: log.logger()})
+	a := &aggregation{running: s, t: t, api: s.client(t), f: newFlunders(t, nil)}
+	a.config, a.http = a.as("ada", "system:masters")
+	a.createService(a.f.Listener.Addr().String())
+	a.register(nil)
+	slices := client.For[*discoveryv1.EndpointSlice](a.api).Namespace(ownNamespace)
+	setReady := func(ready bool) {
+		_, err := slices.UpdateWithRetry(t.Context(), ownService, func(slice *discoveryv1.EndpointSlice) error {
+			slice.Endpoints[0].Conditions.Ready = &ready
+			return nil
+		})
+		must(t, err)
+	}
+	a.awaitCondition("Passed")
+	setReady(false)
+	a.awaitCondition("MissingEndpoints")
+	for range 3 {
+		if code, body := a.do(http.MethodGet, flundersPath+"/flunders", ""); code != http.StatusServiceUnavailable || !strings.Contains(body, "no addresses with port name") {
+			t.Errorf("%d %s", code, body)
+		}
+	}
+	setReady(true)
+	a.awaitCondition("Passed")
+	a.stop(t) // by then all requests are logged
+	began, ended := false, false
+	for _, line := range log.lines.Seen() {
+		switch {
+		case !strings.Contains(line, "v1alpha1.wardle.example.com"):
+		case strings.Contains(line, "request failed"):
+			t.Errorf("logged %s", line)
+		case strings.Contains(line, "level=WARN") && strings.Contains(line, "available=False"):
+			began = true
+		case strings.Contains(line, "level=INFO") && strings.Contains(line, "available=True"):
+			ended = ended || began
+		}
+	}
+	if !began || !ended {
+		t.Errorf("the log does not say that the server became unavailable, and available again: %q", log.lines.Seen())
+	}
+}
+
 func ignore(err error) error { return err }
 
 // TestCABundle: the serving certificate is verified for the name of the Service.
@@ -456,10 +567,10 @@ func TestCABundle(t *testing.T) {
 	a := newAggregation(t)
 	services := client.For[*apiregistrationv1.APIService](a.api)
 	must(t, ignore(services.Delete(t.Context(), "v1alpha1.wardle.example.com", metav1.DeleteOptions{})))
-	a.register("flunders", func(obj *apiregistrationv1.APIService) {
+	a.register(func(obj *apiregistrationv1.APIService) {
 		obj.Spec.InsecureSkipTLSVerify, obj.Spec.CABundle = false, a.f.caBundle()
 	})
-	if c := a.awaitCondition("FailedDiscoveryCheck"); !strings.Contains(c.Message, "flunders.default.svc") {
+	if c := a.awaitCondition("FailedDiscoveryCheck"); !strings.Contains(c.Message, "metrics-server.kube-system.svc") {
 		t.Errorf("%+v", c)
 	}
 }
@@ -469,8 +580,8 @@ func TestCABundle(t *testing.T) {
 func TestAggregationLoop(t *testing.T) {
 	a := newAggregation(t)
 	must(t, ignore(client.For[*apiregistrationv1.APIService](a.api).Delete(t.Context(), "v1alpha1.wardle.example.com", metav1.DeleteOptions{})))
-	a.createService("self", strings.TrimPrefix(a.URL(), "https://"))
-	a.register("self", nil)
+	a.createService(strings.TrimPrefix(a.URL(), "https://"))
+	a.register(nil)
 	a.awaitCondition("FailedDiscoveryCheck")
 	if code, body := a.do(http.MethodGet, flundersPath+"/flunders", ""); code != http.StatusServiceUnavailable {
 		t.Errorf("%d %s", code, body)
@@ -499,7 +610,7 @@ func TestLocalAPIServices(t *testing.T) {
 	}
 	apps, err := services.Get(t.Context(), "v1.apps", metav1.GetOptions{})
 	must(t, err)
-	apps.Spec.Service = &apiregistrationv1.ServiceReference{Namespace: "default", Name: "flunders"}
+	apps.Spec.Service = &apiregistrationv1.ServiceReference{Namespace: ownNamespace, Name: ownService}
 	_, err = services.Update(t.Context(), apps, metav1.UpdateOptions{})
 	must(t, err)
 	testwait.Stable(t, "v1.apps says that its Service has no effect", func() (any, bool) {

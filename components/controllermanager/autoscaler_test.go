@@ -134,7 +134,7 @@ func TestAutoscalerReadsMetricsOfOthers(t *testing.T) {
 		}
 		fmt.Fprintf(w, `{"items":[%s]}`, items)
 	})
-	serveAggregated(c, "adapter", handler, custom, external)
+	serveAggregated(c, handler, custom, external)
 	testwait.Stable(t, "the servers of metrics are asked", func() (any, bool) {
 		for _, path := range []string{custom + "/namespaces/default/metrics/tickets", external + "/namespaces/default/empty"} {
 			response, err := c.client.Raw(c.ctx, client.RawRequest{Path: path})
@@ -215,20 +215,21 @@ func TestAutoscalerReadsMetricsOfOthers(t *testing.T) {
 }
 
 // serveAggregated serves the groups and versions, each as a path, by a handler behind
-// APIServices.
-func serveAggregated(c *cluster, name string, handler http.Handler, paths ...string) {
+// APIServices. Of all Services, the one for metrics may be on the loopback.
+func serveAggregated(c *cluster, handler http.Handler, paths ...string) {
 	c.t.Helper()
+	const namespace, name = "kube-system", "metrics-server"
 	s := httptest.NewTLSServer(handler)
 	c.t.Cleanup(s.Close)
 	at := netip.MustParseAddrPort(s.Listener.Addr().String())
 	port, protocol, ready, https := int32(at.Port()), corev1.ProtocolTCP, true, "https"
-	_, err := client.For[*corev1.Service](c.client).Namespace("default").Create(c.ctx, &corev1.Service{
+	_, err := client.For[*corev1.Service](c.client).Namespace(namespace).Create(c.ctx, &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: https, Port: 443}}},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	_, err = client.For[*discoveryv1.EndpointSlice](c.client).Namespace("default").Create(c.ctx, &discoveryv1.EndpointSlice{
+	_, err = client.For[*discoveryv1.EndpointSlice](c.client).Namespace(namespace).Create(c.ctx, &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: name}}, AddressType: discoveryv1.AddressTypeIPv4,
 		Ports:     []discoveryv1.EndpointPort{{Name: &https, Port: &port, Protocol: &protocol}},
 		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{at.Addr().String()}, Conditions: discoveryv1.EndpointConditions{Ready: &ready}}},
@@ -242,7 +243,7 @@ func serveAggregated(c *cluster, name string, handler http.Handler, paths ...str
 			ObjectMeta: metav1.ObjectMeta{Name: version + "." + group},
 			Spec: apiregistrationv1.APIServiceSpec{
 				Group: group, Version: version, GroupPriorityMinimum: 100, VersionPriority: 100, InsecureSkipTLSVerify: true,
-				Service: &apiregistrationv1.ServiceReference{Namespace: "default", Name: name},
+				Service: &apiregistrationv1.ServiceReference{Namespace: namespace, Name: name},
 			},
 		}, metav1.CreateOptions{})
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/levelwire/levelwire/server/internal/registry"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
 )
 
 // resolver finds the endpoints of Services in the watch caches. This server does it
@@ -54,7 +55,7 @@ func readService(services registry.Registry, ref *apiregistrationv1.ServiceRefer
 	return &service, json.Unmarshal(object.JSON, &service) == nil
 }
 
-// endpoints returns the addresses in the EndpointSlices of a Service.
+// endpoints returns the addresses in the EndpointSlices of a Service that the server may call.
 func (r resolver) endpoints(ref *apiregistrationv1.ServiceReference, portName string) ([]string, error) {
 	var addresses []string
 	slices := 0
@@ -88,7 +89,9 @@ func readyAddresses(slice *discoveryv1.EndpointSlice, portName string) []string 
 				continue
 			}
 			for _, address := range e.Addresses {
-				addresses = append(addresses, net.JoinHostPort(address, strconv.Itoa(int(*p.Port))))
+				if validate.MayCall(slice, address) {
+					addresses = append(addresses, net.JoinHostPort(address, strconv.Itoa(int(*p.Port))))
+				}
 			}
 		}
 	}

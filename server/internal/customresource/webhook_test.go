@@ -192,23 +192,24 @@ func TestWebhooksBehindServices(t *testing.T) {
 	crd := load(t, "certs.yaml")
 	client := at(crd, "spec.conversion.webhook.clientConfig").(object)
 	delete(client, "url")
-	client["service"], client["caBundle"] = object{"namespace": "default", "name": "hook", "path": "/convert"}, hook.bundle()
+	// The Service may have an endpoint on the loopback, as few may.
+	client["service"], client["caBundle"] = object{"namespace": "kube-system", "name": "metrics-server", "path": "/convert"}, hook.bundle()
 	c.do(http.MethodPost, definitions, crd).is(http.StatusCreated)
 	c.do(http.MethodPost, certs, cert("v1", "a", object{"names": []any{"a.org"}})).is(http.StatusCreated)
-	c.get(oldCerts + "/a").is(http.StatusInternalServerError).says("service default/hook not found")
+	c.get(oldCerts + "/a").is(http.StatusInternalServerError).says("service kube-system/metrics-server not found")
 
-	c.do(http.MethodPost, "/api/v1/namespaces/default/services", object{
-		"apiVersion": "v1", "kind": "Service", "metadata": object{"name": "hook"}, "spec": object{"ports": []any{object{"port": 443}}},
+	c.do(http.MethodPost, "/api/v1/namespaces/kube-system/services", object{
+		"apiVersion": "v1", "kind": "Service", "metadata": object{"name": "metrics-server"}, "spec": object{"ports": []any{object{"port": 443}}},
 	}).is(http.StatusCreated)
 	c.get(oldCerts + "/a").is(http.StatusInternalServerError).says("has no endpoint that is ready")
-	c.do(http.MethodPost, "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices", object{
+	c.do(http.MethodPost, "/apis/discovery.k8s.io/v1/namespaces/kube-system/endpointslices", object{
 		"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
-		"metadata":  object{"name": "hook-1", "labels": object{"kubernetes.io/service-name": "hook"}},
+		"metadata":  object{"name": "metrics-server", "labels": object{"kubernetes.io/service-name": "metrics-server"}},
 		"endpoints": []any{object{"addresses": []any{host}}}, "ports": []any{object{"name": "", "port": number}},
 	}).is(http.StatusCreated)
 	// httptest's certificate is for another name: that it was reached is what
 	// the error says.
-	c.get(oldCerts + "/a").is(http.StatusInternalServerError).says("certificate is valid for example.com").says("hook.default.svc")
+	c.get(oldCerts + "/a").is(http.StatusInternalServerError).says("certificate is valid for example.com").says("metrics-server.kube-system.svc")
 	if calls := hook.called(); calls != nil {
 		t.Errorf("called with a certificate for another name: %v", calls)
 	}

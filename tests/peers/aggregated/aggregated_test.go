@@ -156,7 +156,7 @@ func TestSampleServer(t *testing.T) {
 		t.Fatal(out)
 	}
 	expect("condition met", "", "wait", "--for=condition=Available", "--timeout=60s", "apiservice/v1alpha1.wardle.example.com")
-	expect("default/flunders", "", "get", "apiservices")
+	expect("kube-system/metrics-server", "", "get", "apiservices")
 	expect("fl", "", "api-resources", "--api-group", gv.Group)
 	flunder := "apiVersion: wardle.example.com/v1alpha1\nkind: Flunder\nmetadata: {name: one}\nreference: two\n"
 	expect("flunder.wardle.example.com/one created", flunder, "create", "--validate=false", "-f", "-")
@@ -208,15 +208,16 @@ func awaitAuthentication(ctx context.Context, t *testing.T, c *client.Client) {
 	})
 }
 
+// The Service may have an endpoint on the loopback, as few may.
 const manifest = `
 apiVersion: v1
 kind: Service
-metadata: {name: flunders, namespace: default}
+metadata: {name: metrics-server, namespace: kube-system}
 spec: {ports: [{name: https, port: 443}]}
 ---
 apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
-metadata: {name: flunders, namespace: default, labels: {kubernetes.io/service-name: flunders}}
+metadata: {name: metrics-server, namespace: kube-system, labels: {kubernetes.io/service-name: metrics-server}}
 addressType: IPv4
 ports: [{name: https, port: PORT}]
 endpoints: [{addresses: [HOST]}]
@@ -230,5 +231,5 @@ spec:
   groupPriorityMinimum: 1000
   versionPriority: 15
   insecureSkipTLSVerify: true
-  service: {namespace: default, name: flunders}
+  service: {namespace: kube-system, name: metrics-server}
 `

@@ -79,25 +79,27 @@ func register(ctx context.Context, t *testing.T, cl *client.Client, address stri
 	number, err := strconv.ParseInt(portText, 10, 32)
 	must(t, err)
 	name, port, protocol := "https", int32(number), corev1.ProtocolTCP
-	_, err = client.For[*corev1.Service](cl).Namespace("default").Create(ctx, &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: "flunders"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: name, Port: 443}}},
+	// The Service may have an endpoint on the loopback, as few may.
+	const namespace, service = metav1.NamespaceSystem, "metrics-server"
+	_, err = client.For[*corev1.Service](cl).Namespace(namespace).Create(ctx, &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: service}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: name, Port: 443}}},
 	}, metav1.CreateOptions{})
 	must(t, err)
-	_, err = client.For[*discoveryv1.EndpointSlice](cl).Namespace("default").Create(ctx, &discoveryv1.EndpointSlice{
-		ObjectMeta: metav1.ObjectMeta{Name: "flunders", Labels: map[string]string{discoveryv1.LabelServiceName: "flunders"}}, AddressType: discoveryv1.AddressTypeIPv4,
+	_, err = client.For[*discoveryv1.EndpointSlice](cl).Namespace(namespace).Create(ctx, &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{Name: service, Labels: map[string]string{discoveryv1.LabelServiceName: service}}, AddressType: discoveryv1.AddressTypeIPv4,
 		Ports: []discoveryv1.EndpointPort{{Name: &name, Port: &port, Protocol: &protocol}}, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{host}}},
 	}, metav1.CreateOptions{})
 	must(t, err)
 	services := client.For[*apiregistrationv1.APIService](cl)
-	service, err := services.Create(ctx, &apiregistrationv1.APIService{
+	registered, err := services.Create(ctx, &apiregistrationv1.APIService{
 		ObjectMeta: metav1.ObjectMeta{Name: gv.Version + "." + gv.Group},
 		Spec: apiregistrationv1.APIServiceSpec{
 			Group: gv.Group, Version: gv.Version, GroupPriorityMinimum: 1000, VersionPriority: 15, InsecureSkipTLSVerify: true,
-			Service: &apiregistrationv1.ServiceReference{Namespace: "default", Name: "flunders"},
+			Service: &apiregistrationv1.ServiceReference{Namespace: namespace, Name: service},
 		},
 	}, metav1.CreateOptions{})
 	must(t, err)
-	w, err := services.Watch(ctx, metav1.ListOptions{ResourceVersion: service.ResourceVersion})
+	w, err := services.Watch(ctx, metav1.ListOptions{ResourceVersion: registered.ResourceVersion})
 	must(t, err)
 	defer w.Close()
 	for {

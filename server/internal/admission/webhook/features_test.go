@@ -131,43 +131,44 @@ func TestParallel(t *testing.T) {
 func TestRolledService(t *testing.T) {
 	c := start(t)
 	hooks := []*hookServer{serve(t, nil), serve(t, nil)}
-	mustCreate(c, "default", &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "example"}, Spec: corev1.ServiceSpec{
+	const namespace, name = metav1.NamespaceSystem, "metrics-server" // it may have an endpoint on the loopback, as few may
+	mustCreate(c, namespace, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{
 		Ports: []corev1.ServicePort{{Name: "https", Port: 443}},
 	}})
 	address := netip.MustParseAddrPort(hooks[0].Listener.Addr().String())
 	slice := &discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Name: "example-1", Labels: map[string]string{discoveryv1.LabelServiceName: "example"}},
+		ObjectMeta:  metav1.ObjectMeta{Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: name}},
 		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{address.Addr().String()}}},
 		Ports: []discoveryv1.EndpointPort{{Name: new("https"), Port: new(int32(address.Port()))}},
 	}
 	// httptest's certificate is for example.com and 127.0.0.1, and not for the Service.
 	c.validate("a", hooks[0], func(w *registrationv1.ValidatingWebhook) {
 		w.ClientConfig.URL = nil
-		w.ClientConfig.Service = &registrationv1.ServiceReference{Namespace: "default", Name: "example"}
+		w.ClientConfig.Service = &registrationv1.ServiceReference{Namespace: namespace, Name: name}
 	})
 	_, err := create(c, "default", newMap("m"))
-	if _, _, message := statusOf(err); !strings.Contains(message, "service default/example has no endpoint that is ready") {
+	if _, _, message := statusOf(err); !strings.Contains(message, "service kube-system/metrics-server has no endpoint that is ready") {
 		t.Errorf("%v", err)
 	}
-	mustCreate(c, "default", slice)
+	mustCreate(c, namespace, slice)
 	_, err = create(c, "default", newMap("m"))
-	if _, _, message := statusOf(err); !strings.Contains(message, "example.default.svc") { // it was reached, and is another one
+	if _, _, message := statusOf(err); !strings.Contains(message, "metrics-server.kube-system.svc") { // it was reached, and is another one
 		t.Errorf("%v", err)
 	}
 	_, port, _ := net.SplitHostPort(hooks[1].Listener.Addr().String())
-	slices := client.For[*discoveryv1.EndpointSlice](c.Client).Namespace("default")
+	slices := client.For[*discoveryv1.EndpointSlice](c.Client).Namespace(namespace)
 	number, _ := strconv.Atoi(port)
-	if _, err := slices.Patch(t.Context(), "example-1", types.JSONPatchType, fmt.Appendf(nil, `[{"op":"replace","path":"/ports/0/port","value":%d}]`, number), metav1.PatchOptions{}); err != nil {
+	if _, err := slices.Patch(t.Context(), name, types.JSONPatchType, fmt.Appendf(nil, `[{"op":"replace","path":"/ports/0/port","value":%d}]`, number), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	_, err = create(c, "default", newMap("m"))
-	if _, _, message := statusOf(err); !strings.Contains(message, "example.default.svc") {
+	if _, _, message := statusOf(err); !strings.Contains(message, "metrics-server.kube-system.svc") {
 		t.Errorf("%v", err)
 	}
 	// Each change of an endpoint counts for the next request.
 	for i := range 200 {
 		ready := i%2 == 1
-		if _, err := slices.Patch(t.Context(), "example-1", types.JSONPatchType, fmt.Appendf(nil, `[{"op":"add","path":"/endpoints/0/conditions","value":{"ready":%t}}]`, ready), metav1.PatchOptions{}); err != nil {
+		if _, err := slices.Patch(t.Context(), name, types.JSONPatchType, fmt.Appendf(nil, `[{"op":"add","path":"/endpoints/0/conditions","value":{"ready":%t}}]`, ready), metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		_, err = create(c, "default", newMap("m"))

@@ -11,6 +11,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/levelwire/levelwire/server/internal/registry"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
 )
 
@@ -70,14 +71,14 @@ func (r Resolver) endpoint(ctx context.Context, namespace, name, portName string
 	return "", fmt.Errorf("service %s/%s has no endpoint that is ready", namespace, name)
 }
 
-// ready returns a ready address of the slice that serves the port.
+// ready returns a ready address of the slice that serves the port, and that the server may call.
 func ready(slice *discoveryv1.EndpointSlice, portName string) (string, bool) {
 	for _, p := range slice.Ports {
 		if p.Port == nil || p.Name != nil && *p.Name != portName || p.Name == nil && portName != "" {
 			continue
 		}
 		for _, e := range slice.Endpoints {
-			if len(e.Addresses) > 0 && (e.Conditions.Ready == nil || *e.Conditions.Ready) {
+			if len(e.Addresses) > 0 && (e.Conditions.Ready == nil || *e.Conditions.Ready) && validate.MayCall(slice, e.Addresses[0]) {
 				return net.JoinHostPort(e.Addresses[0], strconv.Itoa(int(*p.Port))), true
 			}
 		}

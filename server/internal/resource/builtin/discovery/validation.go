@@ -33,7 +33,7 @@ func validateEndpointSlice(s, old *discoveryv1.EndpointSlice) field.ErrorList {
 		errs = append(errs, field.TooMany(endpoints, n, maxSliceEndpoints))
 	} else if changed {
 		for i := range s.Endpoints {
-			errs = append(errs, validateEndpoint(endpoints.Index(i), &s.Endpoints[i], s.AddressType)...)
+			errs = append(errs, validateEndpoint(endpoints.Index(i), &s.Endpoints[i], s)...)
 		}
 	}
 	errs = append(errs, validateAddressType(field.NewPath("addressType"), s, old)...)
@@ -70,10 +70,10 @@ func validateCounts(path *field.Path, endpoints []discoveryv1.Endpoint) field.Er
 	return errs
 }
 
-func validateEndpoint(path *field.Path, e *discoveryv1.Endpoint, addressType discoveryv1.AddressType) field.ErrorList {
+func validateEndpoint(path *field.Path, e *discoveryv1.Endpoint, of *discoveryv1.EndpointSlice) field.ErrorList {
 	var errs field.ErrorList
 	for i, address := range e.Addresses {
-		errs = append(errs, validateAddress(path.Child("addresses"), i, address, addressType)...)
+		errs = append(errs, validateAddress(path.Child("addresses"), i, address, of)...)
 	}
 	if e.NodeName != nil {
 		errs = append(errs, validate.Invalid(path.Child("nodeName"), *e.NodeName, validation.IsDNS1123Subdomain(*e.NodeName))...)
@@ -93,10 +93,10 @@ func validateEndpoint(path *field.Path, e *discoveryv1.Endpoint, addressType dis
 
 // validateAddress checks the address at an index. One of another IP family is reported at the
 // list, as kube-apiserver does. Those of an unknown type are not checked.
-func validateAddress(list *field.Path, i int, address string, addressType discoveryv1.AddressType) field.ErrorList {
+func validateAddress(list *field.Path, i int, address string, of *discoveryv1.EndpointSlice) field.ErrorList {
 	var errs field.ErrorList
 	at, wrongFamily := list.Index(i), ""
-	switch addressType {
+	switch of.AddressType {
 	case discoveryv1.AddressTypeIPv4:
 		errs, wrongFamily = validate.IP(at, address), "must be an IPv4 address"
 	case discoveryv1.AddressTypeIPv6:
@@ -110,14 +110,10 @@ func validateAddress(list *field.Path, i int, address string, addressType discov
 		return errs
 	}
 	ip, _ := netip.ParseAddr(address) // the checks before let only such through
-	if ip.Unmap().Is4() != (addressType == discoveryv1.AddressTypeIPv4) {
+	if ip.Unmap().Is4() != (of.AddressType == discoveryv1.AddressTypeIPv4) {
 		errs = append(errs, field.Invalid(list, address, wrongFamily))
 	}
-	if ip.IsLoopback() {
-		// Unlike kube-apiserver the server allows it: what serves metrics in the process of
-		// `levelwire up` listens there. The other special addresses are those of no endpoint, and by
-		// them a user who may write EndpointSlices could point this server, which calls webhooks and
-		// aggregated servers there, at services of its own network.
+	if ip.IsLoopback() && validate.IsOwnSlice(of.Namespace, of.Name) {
 		return errs
 	}
 	return append(errs, validate.EndpointIP(at, address)...)

@@ -3,6 +3,8 @@ package validate
 import (
 	"net/netip"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -16,6 +18,22 @@ func IP(path *field.Path, value string) field.ErrorList {
 // CIDR is IP for a range.
 func CIDR(path *field.Path, value string) field.ErrorList {
 	return validation.IsValidCIDRForLegacyField(path, value, true, nil)
+}
+
+// IsOwnSlice reports whether an EndpointSlice is that of the API server, or of what serves metrics in the
+// process of `levelwire up`. Both may listen on the loopback only.
+func IsOwnSlice(namespace, name string) bool {
+	return namespace == metav1.NamespaceDefault && name == "kubernetes" || namespace == metav1.NamespaceSystem && name == "metrics-server"
+}
+
+// MayCall reports whether the server may call a webhook or an aggregated server at an address of an
+// EndpointSlice. One of the server's own host or network is refused when a slice is written, but an older
+// server may have stored it. Who writes slices could otherwise reach services there that only the server can.
+func MayCall(slice *discoveryv1.EndpointSlice, address string) bool {
+	if slice.AddressType == discoveryv1.AddressTypeFQDN || IsOwnSlice(slice.Namespace, slice.Name) {
+		return true
+	}
+	return len(EndpointIP(nil, address)) == 0
 }
 
 // EndpointIP checks an address that traffic is sent to: one that every host has for itself is none.
