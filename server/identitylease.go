@@ -3,17 +3,16 @@ package server
 import (
 	"context"
 	"os"
-
-	"github.com/levelwire/levelwire/server/internal/registry/bootstrap"
 )
 
-// keepLease keeps the Lease of this server from when it is ready until ctx ends.
-func (s *Server) keepLease(ctx context.Context, lease *bootstrap.Lease) {
+// onceReady calls keep, which returns when ctx ends, as soon as the server is ready.
+func (s *Server) onceReady(ctx context.Context, keep func(context.Context)) error {
 	select {
 	case <-s.ready:
-		lease.Keep(ctx)
+		keep(ctx)
 	case <-ctx.Done():
 	}
+	return nil
 }
 
 // hostname returns the name of this machine, "" if it has none.

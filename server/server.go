@@ -286,6 +286,7 @@ func (s *Server) serve(ctx context.Context, store storage.Store, tracker *epoch.
 	if !s.config.ReadOnly {
 		group.Go(func() error { aggregator.Run(groupCtx); return nil })
 		group.Go(func() error { writes.apiServices.Run(groupCtx); return nil })
+		group.Go(func() error { return s.onceReady(groupCtx, writes.endpoint.Keep) })
 		group.Go(func() error { return s.keepAuthentication(groupCtx, set) })
 	}
 	group.Go(func() error { return s.prepare(groupCtx, writes, caches, customs, authorization, fairness) })
@@ -298,7 +299,7 @@ func (s *Server) serve(ctx context.Context, store storage.Store, tracker *epoch.
 		return nil
 	})
 	if writes.lease != nil {
-		group.Go(func() error { s.keepLease(groupCtx, writes.lease); return nil })
+		group.Go(func() error { return s.onceReady(groupCtx, writes.lease.Keep) })
 	}
 	if keeper := writes.keeper; keeper != nil && !s.config.ReadOnly {
 		group.Go(func() error { return ignoreCanceled(groupCtx, keeper.Run(groupCtx)) })

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/levelwire/levelwire/server/internal/apiserver/audit"
-	"github.com/levelwire/levelwire/server/internal/registry/bootstrap"
 	"github.com/levelwire/levelwire/server/internal/watchcache/caches"
 	"github.com/levelwire/levelwire/storage"
 )
@@ -42,7 +41,7 @@ const withdrawTimeout = time.Second
 func (s *Server) withdraw(ctx context.Context, writes *writePath, store storage.Store, caches *caches.Set) {
 	ctx, cancel := context.WithTimeout(ctx, withdrawTimeout)
 	defer cancel()
-	err := bootstrap.Withdraw(ctx, writes.set, s.endpoint())
+	err := writes.endpoint.Withdraw(ctx)
 	if err == nil && writes.lease != nil {
 		err = writes.lease.Release(ctx)
 	}

@@ -40,8 +40,9 @@ type writePath struct {
 	keeper   *serviceaccount.Keeper
 	// apiServices are those of what this server serves itself; nil if it only reads.
 	apiServices *aggregation.AutoRegister
-	// lease says that this server runs; nil if it only reads.
+	// lease says that this server runs, and endpoint where; nil if it only reads.
 	lease    *bootstrap.Lease
+	endpoint *bootstrap.Endpoint
 	policies *admissionPolicies // set by admit
 	// resolve finds the addresses of webhooks' Services.
 	resolve  webhookclient.Resolve
@@ -86,6 +87,7 @@ func (s *Server) newWritePath(store storage.Store, table *resource.Table, caches
 		if w.apiServices, err = aggregation.NewAutoRegister(set, slices.Concat(table.All(), handlers.CreateOnly), s.config.Logger); err != nil {
 			return nil, err
 		}
+		w.endpoint = bootstrap.NewEndpoint(set, services, s.endpoint(), s.config.Logger)
 		w.contents = append(w.contents, tracking.Ensure)
 		if w.lease = bootstrap.NewLease(set, hostname(), s.endpoint(), s.config.Logger); w.lease != nil {
 			w.contents = append(w.contents, w.lease.Content)

@@ -1,6 +1,7 @@
 package registry_test
 
 import (
+	"log/slog"
 	"net/netip"
 	"sync"
 	"testing"
@@ -257,7 +258,7 @@ func TestBootstrapTwiceChangesNothing(t *testing.T) {
 	}
 	published("two servers", 2)
 	for _, stopped := range []netip.AddrPort{endpoint, other} {
-		if err := bootstrap.Withdraw(t.Context(), f.Set, stopped); err != nil {
+		if err := bootstrap.NewEndpoint(f.Set, f.services, stopped, slog.Default()).Withdraw(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -133,12 +133,6 @@ func ensureServiceCIDR(ctx context.Context, set *registry.Set, cidr netip.Prefix
 	return err
 }
 
-// Withdraw takes endpoint out of the endpoints of default/kubernetes: the
-// server there is about to stop.
-func Withdraw(ctx context.Context, set *registry.Set, endpoint netip.AddrPort) error {
-	return publish(ctx, set, endpoint, false)
-}
-
 func ensureService(ctx context.Context, set *registry.Set, svc *corev1.Service) error {
 	services, ok := set.Lookup("", "v1", "services")
 	if !ok {
