@@ -63,6 +63,8 @@ func defaultStatefulSet(s *appsv1.StatefulSet) {
 		claim.Kind, claim.APIVersion = "PersistentVolumeClaim", "v1"
 		define.SetDefaultPtr(&claim.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
 		define.SetDefault(&claim.Status.Phase, "Pending")
+		podspec.RoundClaim(&claim.Spec)
+		podspec.RoundClaimStatus(&claim.Status)
 	}
 }
 

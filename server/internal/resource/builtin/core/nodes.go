@@ -45,6 +45,7 @@ func defaultNode(node *corev1.Node) {
 	if node.Status.Allocatable == nil && node.Status.Capacity != nil {
 		node.Status.Allocatable = node.Status.Capacity.DeepCopy()
 	}
+	podspec.RoundAmounts(node.Status.Capacity, node.Status.Allocatable)
 	define.SingularDecides(&node.Spec.PodCIDR, &node.Spec.PodCIDRs, func(cidr *string) *string { return cidr })
 }
 

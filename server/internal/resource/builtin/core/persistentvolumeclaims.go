@@ -15,6 +15,8 @@ func persistentVolumeClaimRules() define.Rules[*corev1.PersistentVolumeClaim] {
 		Default: func(c *corev1.PersistentVolumeClaim) {
 			define.SetDefaultPtr(&c.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
 			define.SetDefault(&c.Status.Phase, corev1.ClaimPending)
+			podspec.RoundClaim(&c.Spec)
+			podspec.RoundClaimStatus(&c.Status)
 		},
 		PrepareForCreate: func(c *corev1.PersistentVolumeClaim) {
 			c.Status = corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending}
@@ -40,6 +42,7 @@ func validateClaimUpdate(c, old *corev1.PersistentVolumeClaim) field.ErrorList {
 	errs = append(errs, validateClass(c, old)...)
 	now, was := c.Spec.DeepCopy(), old.Spec.DeepCopy()
 	podspec.PrepareDataSources(was, was)
+	podspec.RoundClaim(was)
 	if was.VolumeName == "" {
 		now.VolumeName = ""
 	}

@@ -18,6 +18,7 @@ func persistentVolumeRules() define.Rules[*corev1.PersistentVolume] {
 			define.SetDefaultPtr(&v.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
 			podspec.DefaultPersistentSource(&v.Spec.PersistentVolumeSource)
 			define.SetDefault(&v.Status.Phase, corev1.VolumePending)
+			podspec.RoundAmounts(v.Spec.Capacity)
 		},
 		PrepareForCreate: func(v *corev1.PersistentVolume) {
 			// The time of the phase is that of the object, whose creation it comes with.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/podspec"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
 	"github.com/levelwire/levelwire/server/internal/resource/structequal"
 )
@@ -52,7 +53,7 @@ func validatePodUpdate(pod, old *corev1.Pod) field.ErrorList {
 		rest.NodeSelector = old.Spec.NodeSelector
 		rest.Affinity = withNodeAffinity(rest.Affinity, old.Spec.Affinity)
 	}
-	if !structequal.Semantic(&rest, &old.Spec) {
+	if !structequal.Semantic(&rest, &old.Spec) && !structequal.Semantic(&rest, podspec.Rounded(&old.Spec)) {
 		errs = append(errs, field.Forbidden(validate.SpecPath, podSpecImmutable))
 	}
 	return errs

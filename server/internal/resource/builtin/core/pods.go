@@ -156,6 +156,22 @@ func defaultPod(pod *corev1.Pod) {
 		}
 	}
 	define.SingularDecides(&pod.Status.PodIP, &pod.Status.PodIPs, func(ip *corev1.PodIP) *string { return &ip.IP })
+	roundStatusAmounts(&pod.Status)
+}
+
+func roundStatusAmounts(status *corev1.PodStatus) {
+	podspec.RoundAmounts(status.AllocatedResources)
+	if status.Resources != nil {
+		podspec.RoundAmounts(status.Resources.Limits, status.Resources.Requests)
+	}
+	for _, list := range [][]corev1.ContainerStatus{status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses} {
+		for i := range list {
+			podspec.RoundAmounts(list[i].AllocatedResources)
+			if r := list[i].Resources; r != nil {
+				podspec.RoundAmounts(r.Limits, r.Requests)
+			}
+		}
+	}
 }
 
 // requestLimits makes a limit the request where there is none.

@@ -15,6 +15,7 @@ import (
 
 func resourceQuotaRules() define.Rules[*corev1.ResourceQuota] {
 	return define.Rules[*corev1.ResourceQuota]{
+		Default:        func(q *corev1.ResourceQuota) { podspec.RoundAmounts(q.Spec.Hard, q.Status.Hard, q.Status.Used) },
 		Validate:       validateQuota,
 		ValidateStatus: validateQuotaStatus,
 		ValidateUpdate: func(q, old *corev1.ResourceQuota) field.ErrorList {
@@ -186,6 +187,7 @@ func limitRangeRules() define.Rules[*corev1.LimitRange] {
 func defaultLimitRange(l *corev1.LimitRange) {
 	for i := range l.Spec.Limits {
 		item := &l.Spec.Limits[i]
+		podspec.RoundAmounts(item.Max, item.Min, item.Default, item.DefaultRequest, item.MaxLimitRequestRatio)
 		if item.Type != corev1.LimitTypeContainer {
 			continue
 		}

@@ -42,6 +42,7 @@ func Default(spec *corev1.PodSpec) {
 		defaultContainer(&c)
 		spec.EphemeralContainers[i].EphemeralContainerCommon = corev1.EphemeralContainerCommon(c)
 	}
+	roundAmounts(spec)
 }
 
 func defaultContainer(c *corev1.Container) {

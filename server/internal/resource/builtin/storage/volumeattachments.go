@@ -24,6 +24,7 @@ func volumeAttachmentRules() define.Rules[*storagev1.VolumeAttachment] {
 		Default: func(a *storagev1.VolumeAttachment) {
 			if inline := a.Spec.Source.InlineVolumeSpec; inline != nil {
 				podspec.DefaultPersistentSource(&inline.PersistentVolumeSource)
+				podspec.RoundAmounts(inline.Capacity)
 			}
 		},
 		ValidateCreate: func(a *storagev1.VolumeAttachment) field.ErrorList {
