@@ -29,6 +29,8 @@ func TestRefusedBodies(t *testing.T) {
 			`ConfigMap in version "v1" cannot be handled as a ConfigMap: no kind "ConfigMap" is registered for version "apps/v1" in scheme "pkg/runtime/scheme.go:111"`},
 		"of a review, a kind that is not served": {"", `{"kind":"Map","apiVersion":"authentication.k8s.io/v1"}`,
 			`Map in version "v1" cannot be handled as a SelfSubjectReview: no kind "Map" is registered for version "authentication.k8s.io/v1" in scheme "pkg/runtime/scheme.go:111"`},
+		"an unknown kind with another fault": {"", `{"kind":"Map","apiVersion":"v1","metadata":"a"}`,
+			`Map in version "v1" cannot be handled as a ConfigMap: no kind "Map" is registered for version "v1" in scheme "pkg/runtime/scheme.go:111"`},
 		"another kind": {"", `{"kind":"Secret","apiVersion":"v1"}`, `Secret in version "v1" cannot be handled as a ConfigMap: converting (v1.Secret) to (core.ConfigMap): unknown conversion`},
 		"a list": {"", `{"kind":"ConfigMapList","apiVersion":"v1"}`,
 			`ConfigMapList in version "v1" cannot be handled as a ConfigMap: converting (v1.ConfigMapList) to (core.ConfigMap): unknown conversion`},

@@ -16,15 +16,19 @@ import (
 // body is of another kind, it says why kube-apiserver does not take that: it knows no such kind, or
 // converts no object of it into the endpoint's, or does, but from another version than the path's.
 func (x *writer) undecodable(err error, got, want schema.GroupVersionKind, body []byte) error {
-	var kind *resource.KindMismatchError
-	if !errors.As(err, &kind) {
-		return bodyError(err, got, want, body)
+	var (
+		kind  *resource.KindMismatchError
+		media *resource.UnsupportedMediaTypeError
+	)
+	if errors.As(err, &kind) {
+		got, want = kind.Got, kind.Want
 	}
-	got, want = kind.Got, kind.Want
 	switch {
-	case !x.isKnown(got, want.Group):
+	case errors.As(err, &media), kind == nil && got.Kind == "":
+		return bodyError(err, got, want, body)
+	case got != want && !x.isKnown(got, want.Group): // whatever else is wrong with the body
 		return status.BadRequest("%s in version %q cannot be handled as a %s: %v", got.Kind, got.Version, want.Kind, notRegistered(got))
-	case got.Kind == want.Kind && internalPackage(got.Group) == internalPackage(want.Group):
+	case kind == nil, got.Kind == want.Kind && internalPackage(got.Group) == internalPackage(want.Group):
 		return bodyError(err, got, want, body)
 	}
 	return status.BadRequest("%s in version %q cannot be handled as a %s: converting (%s.%s) to (%s.%s): unknown conversion",

@@ -1,7 +1,10 @@
 package handlers
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -105,11 +108,12 @@ func (x *writer) patchOptions(p *patch.Patch) registry.PatchOptions {
 	}
 	return registry.PatchOptions{WriteOptions: x.opts, Force: forced != nil && *forced, Merged: merged, Decode: func(patched []byte) (resource.Object, error) {
 		obj, gvk, strict, err := x.q.Resource.DecodeBodyInPlace(resource.MediaTypeJSON, patched)
-		if err != nil {
+		lost := losesVersion(p, patched)
+		if err != nil && (!lost || x.q.Resource.Stored().Mixed) {
 			return nil, x.patchedError(p, err, gvk, patched)
 		}
-		if losesVersion(p, patched) {
-			return nil, status.BadRequest("the name of the object (%s based on URL) was undeterminable: name must be provided", x.q.Name)
+		if lost {
+			return nil, x.withoutVersion(p, gvk, patched)
 		}
 		if said() {
 			return obj, nil
@@ -128,6 +132,14 @@ func losesVersion(p *patch.Patch, patched []byte) bool {
 	return kjson.UnmarshalCaseSensitivePreserveInts(patched, &left) == nil && left.APIVersion == ""
 }
 
+// withoutVersion is the error for a patch that takes the apiVersion away.
+func (x *writer) withoutVersion(p *patch.Patch, got schema.GroupVersionKind, patched []byte) error {
+	if want := x.q.Resource.GroupVersionKind(); got.Kind != want.Kind {
+		return invalidPatch(p, patched, fmt.Sprintf("no kind %q is registered for the internal version of group %q in scheme \"pkg/runtime/scheme.go:111\"", got.Kind, want.Group))
+	}
+	return status.BadRequest("the name of the object (%s based on URL) was undeterminable: name must be provided", x.q.Name)
+}
+
 // judgePatched is judge for a patched object.
 func (x *writer) judgePatched(p *patch.Patch, patched []byte, strict []error) error {
 	if why := x.refuses(slices.Concat(p.StrictErrors(), strict)); why != "" {
@@ -143,12 +155,36 @@ func (x *writer) patchedError(p *patch.Patch, err error, got schema.GroupVersion
 		if x.q.Resource.Stored().Mixed {
 			return x.bodyError(err, got, patched, true)
 		}
-		err = notRegistered(kind.Got)
+		got = kind.Got
 	}
-	if p.IsStrategic() {
+	switch {
+	case !x.q.Resource.Stored().Mixed && !got.Empty() && got != x.q.Resource.GroupVersionKind():
+		err = notRegistered(got) // whatever else is wrong with it
+	case p.IsStrategic():
 		err = strategicWords(err, patched, x.q.Resource.New())
+	case p.IsMerge():
+		patched, err = x.firstByName(err, patched)
 	}
 	return invalidPatch(p, patched, err.Error())
+}
+
+// firstByName returns a document with its members in the order of their names, and what is wrong with it first then,
+// which is how Kubernetes has what it makes of a merge patch.
+func (x *writer) firstByName(err error, patched []byte) ([]byte, error) {
+	fields := map[string]any{}
+	decoder := json.NewDecoder(bytes.NewReader(patched))
+	decoder.UseNumber()
+	if decoder.Decode(&fields) != nil {
+		return patched, err
+	}
+	sorted, failed := json.Marshal(fields)
+	if failed != nil {
+		return patched, err
+	}
+	if _, _, _, first := x.q.Resource.DecodeBody(resource.MediaTypeJSON, sorted); first != nil {
+		return sorted, first
+	}
+	return patched, err
 }
 
 // strategicWords returns why a patched document cannot be decoded into an object, as

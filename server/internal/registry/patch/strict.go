@@ -41,6 +41,9 @@ func (p *Patch) Quoted(patched []byte) string {
 // IsStrategic reports whether the patch is a strategic merge patch.
 func (p *Patch) IsStrategic() bool { return p.kind == types.StrategicMergePatchType }
 
+// IsMerge reports whether it is a JSON merge patch (RFC 7386).
+func (p *Patch) IsMerge() bool { return p.kind == types.MergePatchType }
+
 // parseMerge reads the members of a merge patch of either kind.
 func (p *Patch) parseMerge() error {
 	var doc map[string]json.RawMessage
