@@ -28,6 +28,25 @@ func (c *comparisonRun) changes(ctx context.Context, old *recording) (*report, e
 	return result, nil
 }
 
+// kindsChanged returns the kinds that a recording has and an older one lacks, and the other way round.
+func (r *recording) kindsChanged(old *recording) (added, gone []string) {
+	now, before := r.kindNames(), old.kindNames()
+	in := func(list []string) func(string) bool {
+		return func(name string) bool { return slices.Contains(list, name) }
+	}
+	return slices.DeleteFunc(slices.Clone(now), in(before)), slices.DeleteFunc(before, in(now))
+}
+
+func (r *recording) kindNames() (names []string) {
+	if r.Catalog == nil {
+		return nil
+	}
+	for _, k := range r.Catalog.creatable() {
+		names = append(names, k.String())
+	}
+	return names
+}
+
 // alsoIn returns the requests of an older recording that can still be asked, in the order of their names.
 func (r *recording) alsoIn(old *recording) []*request {
 	var list []*request

@@ -39,11 +39,11 @@ func (r *request) deletion(base map[string]any) map[string]any {
 	return map[string]any{inQuery: query}
 }
 
-// real reports whether a request may delete: whether a server that takes it does, as far as
-// its body or query does not ask for a dry run.
+// real reports whether a request may write: whether a server that takes it does. Of a delete, its body or
+// query may ask for a dry run.
 func (r *request) real() bool {
 	if !r.deletes() {
-		return false
+		return r.verb == readBack
 	}
 	options, err := r.body(nil)
 	if err != nil {
@@ -150,6 +150,9 @@ func deletions(verb string, o *object) []*request {
 	for _, option := range deleteOptions {
 		for _, value := range option.values {
 			add(dry, edit{path{inBody, option.name}, value})
+			if o.base == small {
+				add(real, edit{path{inBody}, `{}`}, edit{path{inBody, option.name}, value})
+			}
 		}
 	}
 	for _, name := range []string{"uid", "resourceVersion"} {

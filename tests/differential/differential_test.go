@@ -144,6 +144,9 @@ func record(t *testing.T, c *comparisonRun, s selection, result *report) {
 	if err := part.save(*recordAt); err != nil {
 		t.Fatal(err)
 	}
+	added, gone := c.recording.kindsChanged(before)
+	fmt.Fprintf(t.Output(), "\nkinds that kube-apiserver has now: %q, that it had: %q; %d answers of before are about other objects\n",
+		added, gone, len(before.Answers)-len(c.recording.alsoIn(before)))
 	fmt.Fprintln(t.Output(), "\nkube-apiserver now (ours), and in the recording before (judge):")
 	changed.write(t.Output(), *most)
 	if *changesAt != "" {

@@ -52,6 +52,9 @@ func applies(verb string, o *object) bool {
 	if isSequence(verb) {
 		return playable(o.kind) && o.kind.Kind != "FlowSchema" && plays(verb, o)
 	}
+	if verb == readBack && !readsBack(o) {
+		return false
+	}
 	return slices.Contains(o.kind.verbs, verbInDiscovery(verb)) && (verb == updateStatus) == (o.base == withStatus)
 }
 
@@ -62,9 +65,11 @@ func plays(verb string, o *object) bool {
 		return o.base == withStatus && settled[o.kind.Kind] == nil
 	case reads:
 		return o.base == small && slices.Contains(readKinds, o.kind.String())
+	case selections: // a server's own writes are events, too
+		return o.base == small && settled[o.kind.Kind] == nil
 	case pages:
 		return o.base == small && o.kind.Kind == "ConfigMap"
-	case resizes:
+	case resizes, limits:
 		return o.base == small && o.kind.Kind == "Pod"
 	default:
 		return o.base != withStatus
@@ -126,9 +131,9 @@ func visitFields(k *kind, skip func(*kind, path) bool, s *schema, value any, at 
 
 func sortedKeys(members map[string]any) []string { return slices.Sorted(maps.Keys(members)) }
 
-// generate returns requests in an order that the seed decides: as many as there are for a
-// single field of each object, and then, up to n, requests with two fields. n <= 0 means
-// every request with a single field. Sequences have no fields: all of them come last, beside the n.
+// generate returns requests in an order that the seed decides. n <= 0 means every request with a
+// single field. Of n, a tenth are about fieldValidation, a fifth set two fields, or more if there are
+// not as many with a single one. Sequences have no fields: all of them come last, beside the n.
 func generate(objects []*object, verbs []string, seed uint64, n int) []*request {
 	random := rand.New(rand.NewPCG(seed, 0))
 	byObject := map[*object][]*request{}
@@ -143,17 +148,20 @@ func generate(objects []*object, verbs []string, seed uint64, n int) []*request 
 				continue
 			}
 			list := singles(verb, o)
+			if verb == readBack {
+				random.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+				list = list[:len(list)/oneReadBackOf]
+			}
 			byObject[o] = append(byObject[o], list...)
 			all = append(all, &request{verb: verb, kind: o.kind, base: o.base})
 			all = append(all, list...)
 		}
 	}
 	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	switch {
-	case n > len(all):
+	if n > 0 {
+		ofTwo, ofLevels := n/5, fieldValidations(objects, verbs, seed, max(n/10, 1))
+		all = append(all[:min(len(all), n-ofTwo-len(ofLevels))], ofLevels...)
 		all = append(all, pairs(objects, byObject, random, n-len(all))...)
-	case n > 0:
-		all = all[:n]
 	}
 	return append(versioned(all), whole...)
 }

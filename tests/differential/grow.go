@@ -186,14 +186,10 @@ var likely = map[string]any{
 }
 
 func candidatesOfMember(s *schema) []any {
-	switch s.kind {
-	case objectValue:
+	if s.kind == objectValue || s.kind == arrayValue {
 		return []any{plausible(s, nil)}
-	case arrayValue:
-		return []any{plausible(s, nil)}
-	default:
-		return guesses(s)
 	}
+	return guesses(s)
 }
 
 func firstN(list []any, n int) []any { return list[:min(n, len(list))] }

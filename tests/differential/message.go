@@ -34,7 +34,7 @@ func (r *request) message(base map[string]any) (message, error) {
 		return message{}, err
 	}
 	switch r.verb {
-	case create:
+	case create, readBack:
 		return message{http.MethodPost, asJSON, query, edited}, nil
 	case update, updateStatus:
 		return message{http.MethodPut, asJSON, query, edited}, nil

@@ -12,7 +12,7 @@ import (
 // normalise returns an answer in which what two servers must answer differently is replaced.
 // sent is what the request sent: what the client has chosen is never replaced.
 func normalise(a *answer, k *kind, sent map[string]any) *answer {
-	n := &normaliser{kind: k, sent: sent, answer: a.Body, now: a.At}
+	n := &normaliser{kind: k, sent: sent, answer: a.Body, now: a.At, generated: generatedIn(sent)}
 	chosen := uidsIn(sent)
 	n.uids = slices.DeleteFunc(uidsIn(a.Body), func(uid string) bool { return slices.Contains(chosen, uid) })
 	result := &answer{At: a.At, Code: a.Code, Text: n.words(a.Text), Headers: a.Headers, Step: a.Step}
@@ -64,6 +64,7 @@ var rules = []rule{
 	{name: "an allocated port", kind: "v1 Service", shape: "spec.healthCheckNodePort", is: isNodePort},
 	{name: "a token", kind: "v1 TokenRequest", shape: "status.token"},
 	{name: "a generated name", shape: "metadata.name", is: isGenerated},
+	{name: "a generated name", shape: "details.name", is: isGenerated},
 	{name: "a generated name", kind: "v1 LimitRange", shape: "metadata.name"},
 }
 
@@ -161,7 +162,7 @@ var words = []struct {
 	// Some messages print metadata, and some of kube-apiserver's pointers.
 	{`"time":"<a time>"`, regexp.MustCompile(`"time":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"`)}, // of managed fields
 	// What a patch has made of an object, with its uid and in an order of its own.
-	{`Invalid value: <what the patch made>: `, regexp.MustCompile(`Invalid value: "\{(?:[^"\\]|\\.)*\\"metadata\\"(?:[^"\\]|\\.)*": `)},
+	{`Invalid value: <what the patch made>: `, regexp.MustCompile(`Invalid value: "\{(?:[^"\\]|\\.)*\\"(?:metadata|kind)\\"(?:[^"\\]|\\.)*": `)},
 	// Of a Service that keeps its address.
 	{`"<an allocated address>": expected an IP`, regexp.MustCompile(`"10\.96\.\d+\.\d+": expected an IP`)},
 	// Of preconditions that do not hold.
@@ -175,7 +176,9 @@ type normaliser struct {
 	sent   map[string]any
 	answer map[string]any
 	now    time.Time
-	uids   []string // of the objects in the answer, and of what its details are about, that the client has not chosen
+	// generated matches names that the server may have made.
+	generated *regexp.Regexp
+	uids      []string // of the objects in the answer, and of what its details are about, that the client has not chosen
 }
 
 func (n *normaliser) value(value any, at path) any {
@@ -279,5 +282,26 @@ func (n *normaliser) words(text string) string {
 	for _, w := range words {
 		text = w.pattern.ReplaceAllString(text, w.name)
 	}
+	if before, after, ok := strings.Cut(text, applyErrors); ok && strings.HasPrefix(text, "failed to create typed patch object") {
+		lines := strings.Split(after, "\n")
+		slices.Sort(lines)
+		text = before + applyErrors + strings.Join(lines, "\n")
+	}
+	if n.generated != nil {
+		text = n.generated.ReplaceAllString(text, `"<a generated name>"`)
+	}
 	return text
+}
+
+// applyErrors stands before what is wrong with an apply patch, in an order that is another one each time.
+const applyErrors = "errors:\n"
+
+// generatedIn matches, in quotes, names that a server may make of the generateName that was sent; nil: none was.
+func generatedIn(sent map[string]any) *regexp.Regexp {
+	prefix, _ := get(sent, path{"metadata", "generateName"})
+	text, _ := prefix.(string)
+	if text == "" {
+		return nil
+	}
+	return regexp.MustCompile(`"` + regexp.QuoteMeta(text[:min(len(text), maxGeneratedPrefix)]) + `[bcdfghjklmnpqrstvwxz2456789]{5}"`)
 }

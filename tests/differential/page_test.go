@@ -41,9 +41,9 @@ const introduction = `# What is answered differently from kube-apiserver
 subresources, with one field or two set to odd values, and sequences of writes, reads and watches of one object. It compares code, reason, causes, message,
 object, warnings and headers. The %d rows below stand on purpose; %d of them come from feature gates. Please report any other difference as a fault.
 
-**Does it affect my program?** Most likely not, if it uses only fields that kube-apiserver serves by default. Look for yours if it writes EndpointSlices with
-addresses of the loopback, deletes collections with a resourceVersion or with a body beside a dryRun in the query, deletes all
-CustomResourceDefinitions at once, compares managedFields, or reads the text of errors.
+**Does it affect my program?** Most likely not, if it uses only fields that kube-apiserver serves by default. Look for yours if it deletes collections with
+a resourceVersion or with a body beside a dryRun in the query, deletes all CustomResourceDefinitions at once, compares managedFields, or reads the text of
+errors.
 
 **Known, and not below:** kinds on which nothing here acts ([compatibility](compatibility.md)), [admission plugins](../operators/admission-plugins.md),
 [custom resources](custom-resources.md) and the last column of [validation](validation.md). A watch goes on after a restart of the server, where
@@ -53,9 +53,9 @@ kube-apiserver answers 410; one from a version that does not come within 5 secon
 proxy; sequences of FlowSchemas, and how the statuses of APIServices, CustomResourceDefinitions and ValidatingAdmissionPolicies are owned, into which a
 server itself writes. Every request is allowed (kube-apiserver runs with --allow-privileged, without which it refuses privileged Pods).
 
-In the column *requests*, status is an update of that subresource, and merge, strategic, json and apply are the four types of a patch. The others are
-sequences: life (an object is made, changed, deleted and made again), formats (JSON, YAML, protobuf, CBOR, tables), reads (all options of get, list and watch),
-pages, subresources, statuses (who owns a status) and resizes (a Pod is resized and evicted).
+In the column *requests*, readback is a create that is no dry run, with what reads show of the object then, status is an update of that subresource, and merge, strategic, json and apply are the four types of a patch. The others are
+sequences: life (an object is made, changed, deleted and made again), formats (JSON, YAML, protobuf, CBOR, tables), reads (all options of get, list and watch), selections (every field selector, and an object that comes into a selection and leaves it),
+pages, subresources, statuses (who owns a status), resizes (a Pod is resized and evicted) and limits (a LimitRange, ResourceQuotas, accounts with secrets).
 `
 
 // sections of the page. A declaration stands in the first one that takes it.

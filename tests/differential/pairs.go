@@ -56,7 +56,7 @@ func topicPairs(objects []*object, verbs []string, seed uint64, n int, of []*reg
 	var some []*object // with something to choose from
 	for _, o := range objects {
 		for _, verb := range verbs {
-			if applies(verb, o) && !isSequence(verb) {
+			if applies(verb, o) && !isSequence(verb) && verb != readBack {
 				byObject[o] = append(byObject[o], slices.DeleteFunc(singles(verb, o), func(r *request) bool { return !about(r, of) })...)
 			}
 		}

@@ -2,6 +2,7 @@ package differential
 
 import (
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 )
@@ -49,6 +50,19 @@ func TestRecordingForgets(t *testing.T) {
 	read.use(&object{o.kind, more, changed})
 	if read.answer(ofMore) != nil {
 		t.Error("the answer about another object of more stays")
+	}
+}
+
+// TestKindsChanged: a kind that is new or gone is named.
+func TestKindsChanged(t *testing.T) {
+	c, k := widgets(t)
+	now := newRecording()
+	now.Catalog = c
+	if added, gone := now.kindsChanged(newRecording()); !slices.Equal(added, []string{k.String()}) || gone != nil {
+		t.Errorf("beside nothing: %q, %q", added, gone)
+	}
+	if added, gone := newRecording().kindsChanged(now); len(added) > 0 || !slices.Equal(gone, []string{k.String()}) {
+		t.Errorf("nothing beside it: %q, %q", added, gone)
 	}
 }
 

@@ -14,8 +14,8 @@ type request struct {
 	edits []edit
 }
 
-// The verbs. Every write is a dry run, so that requests do not change what others find; a delete
-// that is none (delete.go) has the object for itself.
+// The verbs. Every write is a dry run, so that requests do not change what others find; a create that is
+// none (readback.go), or a delete (delete.go), has the object for itself.
 const (
 	create       = "create"
 	update       = "update"
@@ -27,13 +27,15 @@ const (
 	apply          = "apply"
 )
 
-var allVerbs = []string{create, update, updateStatus, mergePatch, strategicPatch, jsonPatch, apply, deleteOne, deleteCollection, life, formatsVerb, reads, subresources, pages, statuses, resizes}
+var allVerbs = []string{create, readBack, update, updateStatus, mergePatch, strategicPatch, jsonPatch, apply, deleteOne, deleteCollection, life, formatsVerb, reads, selections, subresources, pages, statuses, resizes, limits}
 
 // verbInDiscovery is the verb in the discovery of a kind that a request needs.
 func verbInDiscovery(verb string) string {
 	switch verb {
 	case create, update, deleteOne, deleteCollection:
 		return verb
+	case readBack:
+		return create
 	case updateStatus:
 		return update
 	default:

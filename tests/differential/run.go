@@ -319,7 +319,7 @@ func (c *comparisonRun) batch(ctx context.Context, requests []*request, found fu
 
 // stored returns the object that a request needs, or nil.
 func (c *comparisonRun) stored(r *request) *object {
-	if r.verb == create || isSequence(r.verb) {
+	if r.verb == create || r.verb == readBack || isSequence(r.verb) {
 		return nil
 	}
 	return c.objects[key(r.kind, r.base)]

@@ -13,7 +13,6 @@ import (
 type schema struct {
 	name       string // of the definition; empty if it has none
 	kind       valueKind
-	format     string
 	enum       []any
 	fields     map[string]*schema
 	required   []string
@@ -54,7 +53,6 @@ type document struct {
 type definition struct {
 	Ref        string                 `json:"$ref,omitempty"`
 	AllOf      []*definition          `json:"allOf,omitempty"`
-	OneOf      []*definition          `json:"oneOf,omitempty"`
 	Type       string                 `json:"type,omitempty"`
 	Format     string                 `json:"format,omitempty"`
 	Enum       []any                  `json:"enum,omitempty"`
@@ -121,7 +119,7 @@ func (d *document) resolve(def *definition) *schema {
 }
 
 func (d *document) fill(s *schema, def *definition) {
-	s.format, s.enum, s.required = def.Format, def.Enum, def.Required
+	s.enum, s.required = def.Enum, def.Required
 	s.kind = kindOf(def, s.name)
 	switch s.kind {
 	case objectValue:

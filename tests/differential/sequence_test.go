@@ -18,7 +18,7 @@ func TestSequences(t *testing.T) {
 	clear(r.Answers)
 	c := &comparisonRun{ours: startOurs(t), recording: r, log: t.Output(), workers: 1, judge: sync.OnceValues(func() (*side, error) { return judge, nil })}
 	for _, name := range []string{
-		"life v1 ConfigMap small", "formats v1 ConfigMap small", "pages v1 ConfigMap small", "resizes v1 Pod small",
+		"life v1 ConfigMap small", "formats v1 ConfigMap small", "pages v1 ConfigMap small", "resizes v1 Pod small", "limits v1 Pod small", "selections v1 ConfigMap small", "selections v1 Pod small",
 		"life apps/v1 Deployment small", "formats apps/v1 Deployment small", "subresources apps/v1 Deployment small", "statuses apps/v1 Deployment withstatus",
 	} {
 		t.Run(name, func(t *testing.T) {

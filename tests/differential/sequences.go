@@ -12,16 +12,18 @@ const (
 	life         = "life"
 	formatsVerb  = "formats"
 	reads        = "reads"
+	selections   = "selections"
 	subresources = "subresources"
 	pages        = "pages"
 	statuses     = "statuses"
 	resizes      = "resizes"
+	limits       = "limits"
 )
 
 // sequences are the steps of each verb that is a sequence.
 var sequences = map[string]func(o *object) []step{
-	life: lifeOf, formatsVerb: formatsOf, reads: readsOf, subresources: subresourcesOf, pages: pagesOf,
-	statuses: statusesOf, resizes: resizesOf,
+	life: lifeOf, formatsVerb: formatsOf, reads: readsOf, selections: selectionsOf, subresources: subresourcesOf, pages: pagesOf,
+	statuses: statusesOf, resizes: resizesOf, limits: limitsOf,
 }
 
 const thisOne = "fieldSelector=metadata.name%3D{name}"
@@ -279,7 +281,7 @@ func subresourcesOf(o *object) []step {
 				step{name: "get " + sub.name + " as YAML", at: at, accept: asYAML},
 			)
 		}
-		for _, body := range subresourceBodies(sub.name) {
+		for _, body := range append(subresourceBodies(sub.name), rawBody("{"), []any{}, "x") {
 			if slices.Contains(sub.verbs, "create") {
 				steps = append(steps,
 					step{name: "post " + sub.name + " dry " + literal(body), method: http.MethodPost, at: at, query: "dryRun=All", body: constant(body)},

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 )
@@ -193,10 +194,12 @@ func (s *side) askOnce(ctx context.Context, r *request, base map[string]any) (*a
 		return nil, err
 	}
 	at := r.kind.path(namespace)
-	if r.deletes() {
+	switch {
+	case r.deletes():
 		return s.askDelete(ctx, r, m, base)
-	}
-	if r.verb != create {
+	case r.verb == readBack:
+		return s.askReadBack(ctx, r, m)
+	case r.verb != create:
 		at += "/" + nameOf(base)
 	}
 	if r.verb == updateStatus {
@@ -275,7 +278,7 @@ func (s *side) putStatus(ctx context.Context, at, query string, value map[string
 // remove deletes an object at once, with its finalizers. That they cannot be taken off is an error only
 // if it stays for them: of a definition whose status does not fit it, only its server can do that.
 func (s *side) remove(ctx context.Context, o *object) error {
-	at := o.kind.path(namespace) + "/" + nameOf(o.value)
+	at := o.kind.path(namespace) + "/" + url.PathEscape(nameOf(o.value))
 	a, err := s.do(ctx, http.MethodDelete, at+"?gracePeriodSeconds=0", asJSON, nil)
 	if err != nil || !a.accepted() {
 		return err // it was not there

@@ -3,6 +3,7 @@ package differential
 import (
 	"math/rand/v2"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -35,7 +36,7 @@ func fieldValidations(objects []*object, verbs []string, seed uint64, n int) []*
 	var all []*request
 	for _, verb := range verbs {
 		for _, o := range objects {
-			if applies(verb, o) && !isSequence(verb) && verb != deleteOne && verb != deleteCollection {
+			if applies(verb, o) && !isSequence(verb) && !slices.Contains([]string{readBack, deleteOne, deleteCollection}, verb) {
 				all = append(all, validationsOf(verb, o)...)
 			}
 		}
@@ -65,6 +66,9 @@ func validationsOf(verb string, o *object) []*request {
 	for _, level := range oddLevels {
 		add(level, unknown)
 	}
+	if verb == apply {
+		return list // of two unknown fields an apply patch is refused for the one or for both, each time otherwise
+	}
 	for _, level := range levels {
 		add(level, unknown, edit{path{"metadata", unknownField}, `1`}, edit{path{"kind"}, doubled})
 	}
@@ -79,7 +83,9 @@ func invalidFields(verb string, o *object) []edit {
 		if current == nil || !isName || at[0] == "metadata" {
 			return
 		}
-		list = append(list, edit{at, doubled})
+		if len(at) > 1 || at[0] != "kind" { // which is there
+			list = append(list, edit{at, doubled})
+		}
 		if upper := strings.ToUpper(name[:1]) + name[1:]; upper != name && len(at) == 1 {
 			list = append(list, edit{path{upper}, literal(current)})
 		}

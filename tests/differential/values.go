@@ -25,7 +25,7 @@ func oddValues(s *schema, current any) []string {
 	case booleanValue:
 		values = append(values, `true`, `false`, `"true"`)
 	case quantityValue:
-		values = append(values, `"0"`, `"-1"`, `"1"`, `"1500m"`, `"1Ei"`, `"1.5"`, `"1e30"`, `""`, `"abc"`, `1.5`, `true`)
+		values = append(values, `"0"`, `"-1"`, `"1"`, `"1500m"`, `"100u"`, `"1.0001Ki"`, `"1Ei"`, `"1.5"`, `"1e30"`, `""`, `"abc"`, `1.5`, `true`)
 	case intOrString:
 		values = append(values, `0`, `-1`, `65536`, `"0%"`, `"50%"`, `"101%"`, `"-1%"`, `"abc"`, `"Not Valid"`, `""`, `1.5`)
 	case timeValue:
