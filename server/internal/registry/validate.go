@@ -45,6 +45,9 @@ func (w *pendingWrite) validateUpdate(ctx context.Context) error {
 	errs := objectmeta.ValidateReplaced(r.res, obj)
 	errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(obj, old, objectmeta.Path)...)
 	if endpoint.Scope == ScopeMain {
+		if f := r.res.Strategy.ValidateUnchanged; f != nil {
+			errs = append(errs, f(obj, old)...)
+		}
 		if f := r.res.Strategy.ValidateName; f != nil {
 			errs = append(errs, f(obj, false)...)
 		}

@@ -60,6 +60,9 @@ type Strategy struct {
 	// ValidateName checks the name and generateName of a new object, or of one that
 	// replaces another.
 	ValidateName func(obj Object, isNew bool) field.ErrorList
+	// ValidateUnchanged checks a change before all else that is checked of it but the rules
+	// of metadata, for kinds whose causes have this order in kube-apiserver.
+	ValidateUnchanged func(obj, old Object) field.ErrorList
 	// Validate checks a new object, ValidateUpdate a change (Validate is run
 	// for both; ValidateUpdate adds immutability).
 	Validate       func(obj Object) field.ErrorList

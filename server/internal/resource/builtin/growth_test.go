@@ -138,12 +138,7 @@ func write(r *resource.Resource, obj, old resource.Object) (said int) {
 	if s.ValidateStatus != nil {
 		said += len(s.ValidateStatus(obj, old))
 	}
-	if s.Validate != nil {
-		refused += len(s.Validate(obj))
-	}
-	if s.ValidateUpdate != nil {
-		refused += len(s.ValidateUpdate(obj, old))
-	}
+	refused += len(validateChanged(r, obj, old))
 	return said + warned(r, obj, old, refused)
 }
 

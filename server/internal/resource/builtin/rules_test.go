@@ -43,12 +43,12 @@ func TestImmutableConfiguration(t *testing.T) {
 	r, old := manifest(t, "secret", "immutable=true")
 	for _, edits := range [][]string{{"immutable=true", "data.a=eA=="}, {"immutable=false"}, {}} {
 		_, obj := manifest(t, "secret", edits...)
-		if errs := r.Strategy.ValidateUpdate(obj, old); len(errs) == 0 {
+		if errs := validateChanged(r, obj, old); len(errs) == 0 {
 			t.Errorf("%v: an immutable secret was changed", edits)
 		}
 	}
 	_, same := manifest(t, "secret", "immutable=true", "metadata.labels={a: b}")
-	if errs := r.Strategy.ValidateUpdate(same, old); len(errs) > 0 {
+	if errs := validateChanged(r, same, old); len(errs) > 0 {
 		t.Errorf("labels of an immutable secret: %v", errs)
 	}
 }

@@ -63,7 +63,11 @@ func TestUpdatesOfStorageKinds(t *testing.T) {
 	} {
 		r, old := manifest(t, tt.manifest, tt.old...)
 		_, obj := manifest(t, tt.manifest, tt.edits...)
-		if got := complaints(r.Strategy.ValidateUpdate(obj, old)); !slices.Equal(got, tt.want) {
+		check := r.Strategy.ValidateUpdate
+		if check == nil {
+			check = r.Strategy.ValidateUnchanged
+		}
+		if got := complaints(check(obj, old)); !slices.Equal(got, tt.want) {
 			t.Errorf("%s %v: %v, not %v", tt.manifest, tt.edits, got, tt.want)
 		}
 	}

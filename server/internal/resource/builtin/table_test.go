@@ -256,18 +256,14 @@ func runStrategy(r *resource.Resource, obj, old resource.Object) {
 	if s.PrepareForCreate != nil {
 		s.PrepareForCreate(obj)
 	}
-	if s.Validate != nil {
-		s.Validate(obj)
-	}
+	validateNew(r, obj)
 	if s.PrepareForUpdate != nil {
 		s.PrepareForUpdate(obj, old)
 	}
 	if s.PrepareForStatusUpdate != nil {
 		s.PrepareForStatusUpdate(obj, old)
 	}
-	if s.ValidateUpdate != nil {
-		s.ValidateUpdate(obj, old)
-	}
+	validateChanged(r, obj, old)
 	if s.Graceful != nil {
 		s.Graceful(obj, nil)
 	}

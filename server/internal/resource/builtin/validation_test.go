@@ -443,11 +443,7 @@ func TestValidateUpdate(t *testing.T) {
 			if r.Strategy.PrepareForUpdate != nil {
 				r.Strategy.PrepareForUpdate(obj, old)
 			}
-			errs := r.Strategy.ValidateName(obj, false)
-			if f := r.Strategy.ValidateUpdate; f != nil {
-				errs = append(errs, f(obj, old)...)
-			}
-			got := complaints(errs)
+			got := complaints(append(r.Strategy.ValidateName(obj, false), validateChanged(r, obj, old)...))
 			if tt.want == "" && len(got) > 0 || tt.want != "" && !slices.Contains(got, tt.want) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}

@@ -22,13 +22,11 @@ var dataPath = field.NewPath("data")
 
 func secretRules() define.Rules[*corev1.Secret] {
 	return define.Rules[*corev1.Secret]{
-		CompleteStored: func(s *corev1.Secret) { s.Data = withoutMissing(s.Data) },
-		Default:        defaultSecret,
-		ValidateCreate: validateSecret,
-		ValidateUpdate: func(secret, old *corev1.Secret) field.ErrorList {
-			return append(validateSecretChange(secret, old), validateSecret(secret)...)
-		},
-		Warnings: func(secret, _ *corev1.Secret) []string { return pairWarnings(secret) },
+		CompleteStored:    func(s *corev1.Secret) { s.Data = withoutMissing(s.Data) },
+		Default:           defaultSecret,
+		ValidateUnchanged: validateSecretUnchanged,
+		Validate:          validateSecret,
+		Warnings:          func(secret, _ *corev1.Secret) []string { return pairWarnings(secret) },
 	}
 }
 
@@ -125,7 +123,7 @@ func validateSecretType(secret *corev1.Secret) field.ErrorList {
 	return errs
 }
 
-func validateSecretChange(secret, old *corev1.Secret) field.ErrorList {
+func validateSecretUnchanged(secret, old *corev1.Secret) field.ErrorList {
 	errs := validate.Unchanged(field.NewPath("type"), secret.Type, old.Type)
 	if define.ValueOr(old.Immutable, false) {
 		errs = append(errs, keepsImmutable(secret.Immutable)...)
@@ -146,11 +144,9 @@ func keepsImmutable(now *bool) field.ErrorList {
 
 func configMapRules() define.Rules[*corev1.ConfigMap] {
 	return define.Rules[*corev1.ConfigMap]{
-		CompleteStored: func(cm *corev1.ConfigMap) { cm.BinaryData = withoutMissing(cm.BinaryData) },
-		ValidateCreate: validateConfigMap,
-		ValidateUpdate: func(cm, old *corev1.ConfigMap) field.ErrorList {
-			return append(validateConfigMapChange(cm, old), validateConfigMap(cm)...)
-		},
+		CompleteStored:    func(cm *corev1.ConfigMap) { cm.BinaryData = withoutMissing(cm.BinaryData) },
+		ValidateUnchanged: validateConfigMapUnchanged,
+		Validate:          validateConfigMap,
 	}
 }
 
@@ -175,7 +171,7 @@ func validateConfigMap(cm *corev1.ConfigMap) field.ErrorList {
 	return errs
 }
 
-func validateConfigMapChange(cm, old *corev1.ConfigMap) field.ErrorList {
+func validateConfigMapUnchanged(cm, old *corev1.ConfigMap) field.ErrorList {
 	if !define.ValueOr(old.Immutable, false) {
 		return nil
 	}

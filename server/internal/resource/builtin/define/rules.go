@@ -25,6 +25,7 @@ type Rules[T resource.Object] struct {
 	PrepareForUpdate       func(obj, old T)
 	RenewTimes             func(obj, old T, now metav1.Time)
 	PrepareForStatusUpdate func(obj, old T)
+	ValidateUnchanged      func(obj, old T) field.ErrorList
 	Validate               func(obj T) field.ErrorList
 	ValidateUpdate         func(obj, old T) field.ErrorList
 	ValidateCreate         func(obj T) field.ErrorList
@@ -57,6 +58,7 @@ func strategy[T resource.Object](k Kind, s Rules[T]) resource.Strategy {
 		StatusKeeps:            k.StatusKeeps,
 		Unowned:                unowned(k.Unowned),
 		ValidateName:           checkName(k, s.NameRule),
+		ValidateUnchanged:      checkChange(s.ValidateUnchanged),
 		Validate:               check(s.Validate),
 		ValidateUpdate:         checkChange(s.ValidateUpdate),
 		ValidateCreate:         check(s.ValidateCreate),

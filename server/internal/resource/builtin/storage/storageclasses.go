@@ -55,8 +55,8 @@ func storageClassRules() define.Rules[*storagev1.StorageClass] {
 
 func volumeAttributesClassRules() define.Rules[*storagev1.VolumeAttributesClass] {
 	return define.Rules[*storagev1.VolumeAttributesClass]{
-		ValidateCreate: validateAttributesClass,
-		ValidateUpdate: func(c, old *storagev1.VolumeAttributesClass) field.ErrorList {
+		Validate: validateAttributesClass,
+		ValidateUnchanged: func(c, old *storagev1.VolumeAttributesClass) field.ErrorList {
 			var errs field.ErrorList
 			if c.DriverName != old.DriverName {
 				errs = append(errs, field.Forbidden(field.NewPath("driverName"), "updates to driverName are forbidden."))
@@ -64,7 +64,7 @@ func volumeAttributesClassRules() define.Rules[*storagev1.VolumeAttributesClass]
 			if !maps.Equal(c.Parameters, old.Parameters) {
 				errs = append(errs, field.Forbidden(field.NewPath("parameters"), "updates to parameters are forbidden."))
 			}
-			return append(errs, validateAttributesClass(c)...)
+			return errs
 		},
 	}
 }
