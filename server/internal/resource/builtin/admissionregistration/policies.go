@@ -188,9 +188,6 @@ func validatingPolicyBindingRules() define.Rules[*admissionv1.ValidatingAdmissio
 		Validate: func(b *admissionv1.ValidatingAdmissionPolicyBinding) field.ErrorList {
 			errs := validatePolicyBinding(b.Spec.PolicyName, b.Spec.ParamRef, b.Spec.MatchResources)
 			at := validate.SpecPath.Child("validationActions")
-			if len(b.Spec.ValidationActions) == 0 {
-				errs = append(errs, field.Required(at, ""))
-			}
 			seen := sets.New[admissionv1.ValidationAction]()
 			for i, action := range b.Spec.ValidationActions {
 				errs = append(errs, validate.Supported(at.Index(i), action, admissionv1.Deny, admissionv1.Warn, admissionv1.Audit)...)
@@ -202,6 +199,11 @@ func validatingPolicyBindingRules() define.Rules[*admissionv1.ValidatingAdmissio
 			if seen.HasAll(admissionv1.Deny, admissionv1.Warn) {
 				errs = append(errs, field.Invalid(at, b.Spec.ValidationActions, "must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)"))
 			}
+			// kube-apiserver has these rules in the tags of the type, and reports them last.
+			errs = append(errs, validate.Required(policyNamePath, b.Spec.PolicyName)...)
+			if len(b.Spec.ValidationActions) == 0 {
+				errs = append(errs, field.Required(at, ""))
+			}
 			return errs
 		},
 	}
@@ -212,14 +214,21 @@ func mutatingPolicyBindingRules() define.Rules[*admissionv1.MutatingAdmissionPol
 		Default:        func(b *admissionv1.MutatingAdmissionPolicyBinding) { defaultMatch(b.Spec.MatchResources) },
 		ValidateCreate: func(b *admissionv1.MutatingAdmissionPolicyBinding) field.ErrorList { return validateNewName(b.Name) },
 		Validate: func(b *admissionv1.MutatingAdmissionPolicyBinding) field.ErrorList {
-			errs := validatePolicyBinding(b.Spec.PolicyName, b.Spec.ParamRef, b.Spec.MatchResources)
+			errs := validate.Required(policyNamePath, b.Spec.PolicyName)
+			errs = append(errs, validatePolicyBinding(b.Spec.PolicyName, b.Spec.ParamRef, b.Spec.MatchResources)...)
 			return append(errs, validateMutableOperations(validate.SpecPath.Child("matchResources"), b.Spec.MatchResources)...)
 		},
 	}
 }
 
+var policyNamePath = validate.SpecPath.Child("policyName")
+
+// validatePolicyBinding checks what bindings of both kinds have, but for a missing name.
 func validatePolicyBinding(policy string, param *admissionv1.ParamRef, match *admissionv1.MatchResources) field.ErrorList {
-	errs := validate.RequiredSyntax(validate.SpecPath.Child("policyName"), policy, validation.IsDNS1123Subdomain)
+	var errs field.ErrorList
+	if policy != "" {
+		errs = validate.Invalid(policyNamePath, policy, validation.IsDNS1123Subdomain(policy))
+	}
 	if param != nil {
 		errs = append(errs, validateParamRef(validate.SpecPath.Child("paramRef"), param)...)
 	}

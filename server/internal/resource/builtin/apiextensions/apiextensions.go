@@ -16,6 +16,7 @@ import (
 	"github.com/levelwire/levelwire/server/internal/patterntable"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
 )
 
 // Resources returns the resources of the group, each made anew.
@@ -26,7 +27,7 @@ func Resources() []*resource.Resource {
 			ShortNames: []string{"crd", "crds"}, Categories: []string{"api-extensions"},
 			Cluster: true, Path: "apiextensions.k8s.io/customresourcedefinitions", Upgrade: upgrade,
 			Status: true, ConditionalOnly: true,
-			NameRule: func(string, bool) []string { return nil }, // it follows from the spec, and is checked with it
+			NameRule: validate.AnyName, // it follows from the spec, and is checked with it
 		}, definitionRules()),
 	}
 }

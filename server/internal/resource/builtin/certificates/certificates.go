@@ -7,6 +7,7 @@ import (
 
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
 )
 
 // Resources returns the resources of the group, each made anew.
@@ -14,7 +15,7 @@ func Resources() []*resource.Resource {
 	gv := certificatesv1.SchemeGroupVersion
 	return []*resource.Resource{
 		define.Resource[certificatesv1.CertificateSigningRequest, certificatesv1.CertificateSigningRequestList](gv, define.Kind{
-			Name: "CertificateSigningRequest", Plural: "certificatesigningrequests", NameRule: anyName, ShortNames: []string{"csr"}, Cluster: true, Status: true, NoGeneration: true,
+			Name: "CertificateSigningRequest", Plural: "certificatesigningrequests", NameRule: validate.AnyName, ShortNames: []string{"csr"}, Cluster: true, Status: true, NoGeneration: true,
 			Fields: define.Fields("spec.signerName"),
 			// Nobody owns a request, which never changes, and only the approval's writers its conditions.
 			Unowned: map[string][]string{"": {"spec", "status"}, "status": {"spec", "status.conditions"}, "approval": {"spec", "status.certificate"}},
@@ -30,6 +31,3 @@ func Resources() []*resource.Resource {
 		}, podRequestRules()),
 	}
 }
-
-// anyName: whatever can be a name in a path names a request.
-func anyName(string, bool) []string { return nil }

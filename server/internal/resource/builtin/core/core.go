@@ -31,7 +31,7 @@ func podLike() []*resource.Resource {
 			FieldLabels: resource.FieldLabels{Aliases: map[string]string{"spec.host": "spec.nodeName"}, Empty: []string{"status.podIPs"}},
 		}, podRules()),
 		define.Resource[corev1.ReplicationController, corev1.ReplicationControllerList](gv, define.Kind{
-			Name: "ReplicationController", Plural: "replicationcontrollers", NameRule: validate.LongName, PrefixRule: path.ValidatePathSegmentName, ShortNames: []string{"rc"}, Categories: define.InAll,
+			Name: "ReplicationController", Plural: "replicationcontrollers", NameRule: validate.AnyName, PrefixRule: path.ValidatePathSegmentName, ShortNames: []string{"rc"}, Categories: define.InAll,
 			Path: "controllers", Status: true, Scale: replicationControllerScale(), OrphanByDefault: true,
 			Fields: []resource.Field{define.SelectableOr("status.replicas", "0")},
 		}, replicationControllerRules()),

@@ -19,8 +19,8 @@ import (
 
 func replicationControllerRules() define.Rules[*corev1.ReplicationController] {
 	return define.Rules[*corev1.ReplicationController]{
-		Default:  defaultReplicationController,
-		Validate: validateReplicationController,
+		Default:        defaultReplicationController,
+		ValidateCreate: func(rc *corev1.ReplicationController) field.ErrorList { return validateReplicationController(rc, nil) },
 		Warnings: func(rc, old *corev1.ReplicationController) []string {
 			if old == nil {
 				return podspec.WorkloadWarnings(rc, nil, validate.SpecPath.Child("template"), rc.Spec.Template)
@@ -28,7 +28,9 @@ func replicationControllerRules() define.Rules[*corev1.ReplicationController] {
 			// kube-apiserver warns of the template as it was.
 			return podspec.WorkloadWarnings(rc, old, validate.SpecPath.Child("template"), old.Spec.Template)
 		},
-		ValidateUpdate: validateNonConvertible,
+		ValidateUpdate: func(rc, old *corev1.ReplicationController) field.ErrorList {
+			return append(validateReplicationController(rc, old), validateNonConvertible(rc, old)...)
+		},
 		ValidateStatus: validateControllerStatus,
 	}
 }
@@ -69,13 +71,17 @@ func defaultReplicationController(rc *corev1.ReplicationController) {
 	}
 }
 
-func validateReplicationController(rc *corev1.ReplicationController) field.ErrorList {
+// validateReplicationController checks a controller; old is nil for a new one.
+func validateReplicationController(rc, old *corev1.ReplicationController) field.ErrorList {
 	var errs field.ErrorList
 	if len(rc.Spec.Selector) == 0 {
 		errs = append(errs, field.Required(validate.SpecPath.Child("selector"), ""))
 	}
 	errs = append(errs, validateControllerTemplate(validate.SpecPath.Child("template"), rc)...)
 	// kube-apiserver has these rules in the tags of the type, and reports them last.
+	if old == nil {
+		errs = append(errs, validate.LongName(rc)...)
+	}
 	errs = append(errs, validate.NotNegative(validate.SpecPath.Child("replicas"), rc.Spec.Replicas)...)
 	return append(errs, validate.NotNegative(validate.SpecPath.Child("minReadySeconds"), &rc.Spec.MinReadySeconds)...)
 }

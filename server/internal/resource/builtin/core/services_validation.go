@@ -151,12 +151,11 @@ func validateAffinityToClients(spec *corev1.ServiceSpec) field.ErrorList {
 // validateBalancer checks what only services with a load balancer have. The path of the ranges is
 // kube-apiserver's.
 func validateBalancer(svc *corev1.Service) field.ErrorList {
-	const why = "may only be used when `type` is 'LoadBalancer'"
 	spec, balanced := &svc.Spec, svc.Spec.Type == corev1.ServiceTypeLoadBalancer
 	var errs field.ErrorList
 	forbid := func(at *field.Path, set bool) {
 		if set && !balanced {
-			errs = append(errs, field.Forbidden(at, why))
+			errs = append(errs, field.Forbidden(at, onlyBalanced))
 		}
 	}
 	ranges := validate.SpecPath.Child("LoadBalancerSourceRanges")
@@ -174,14 +173,21 @@ func validateBalancer(svc *corev1.Service) field.ErrorList {
 		}
 	}
 	forbid(validate.SpecPath.Child("allocateLoadBalancerNodePorts"), spec.AllocateLoadBalancerNodePorts != nil)
-	if class, at := spec.LoadBalancerClass, validate.SpecPath.Child("loadBalancerClass"); class != nil {
-		forbid(at, true)
-		if balanced {
-			errs = append(errs, validate.Invalid(at, *class, validation.IsQualifiedName(*class))...)
-		}
-	}
-	return errs
+	return append(errs, validateBalancerClass(spec)...)
 }
+
+func validateBalancerClass(spec *corev1.ServiceSpec) field.ErrorList {
+	class, at := spec.LoadBalancerClass, validate.SpecPath.Child("loadBalancerClass")
+	switch {
+	case class == nil:
+		return nil
+	case spec.Type != corev1.ServiceTypeLoadBalancer:
+		return field.ErrorList{field.Forbidden(at, onlyBalanced)}
+	}
+	return validate.Invalid(at, *class, validation.IsQualifiedName(*class))
+}
+
+const onlyBalanced = "may only be used when `type` is 'LoadBalancer'"
 
 func validateTrafficPolicies(spec *corev1.ServiceSpec) field.ErrorList {
 	var errs field.ErrorList
@@ -231,6 +237,7 @@ func validateServiceUpdate(svc, old *corev1.Service) field.ErrorList {
 	if both && (spec.LoadBalancerClass == nil) != (was.LoadBalancerClass == nil) || both && define.ValueOr(spec.LoadBalancerClass, "") != define.ValueOr(was.LoadBalancerClass, "") {
 		errs = append(errs, field.Invalid(validate.SpecPath.Child("loadBalancerClass"), spec.LoadBalancerClass, stays))
 	}
+	errs = append(errs, validateBalancerClass(spec)...) // before the rest of the service, of which it is a part, too
 	if healthChecked(spec) && healthChecked(was) && spec.HealthCheckNodePort != was.HealthCheckNodePort {
 		errs = append(errs, field.Forbidden(validate.SpecPath.Child("healthCheckNodePort"), validate.Immutable))
 	}

@@ -24,10 +24,19 @@ const (
 	maxHints             = 8
 )
 
+var addressTypePath = field.NewPath("addressType")
+
 // validateEndpointSlice checks a slice; old is nil for a new one. Endpoints that an update leaves
-// as they are, are not checked: older versions of Kubernetes allowed more.
+// as they are, are not checked: older versions of Kubernetes allowed more. What a type of addresses
+// may be is in the tags of the API's type, and so reported last, but not of one that has changed, of
+// which the tags say no more.
 func validateEndpointSlice(s, old *discoveryv1.EndpointSlice) field.ErrorList {
-	errs := validatePorts(field.NewPath("ports"), s.Ports)
+	var errs field.ErrorList
+	addressType := validate.OneOf(addressTypePath, s.AddressType, discoveryv1.AddressTypeFQDN, discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6)
+	if old != nil && s.AddressType != old.AddressType {
+		errs = addressType
+	}
+	errs = append(errs, validatePorts(field.NewPath("ports"), s.Ports)...)
 	endpoints, changed := field.NewPath("endpoints"), old == nil || !equality.Semantic.DeepEqual(s.Endpoints, old.Endpoints)
 	if n := len(s.Endpoints); changed && n > maxSliceEndpoints {
 		errs = append(errs, field.TooMany(endpoints, n, maxSliceEndpoints))
@@ -36,26 +45,19 @@ func validateEndpointSlice(s, old *discoveryv1.EndpointSlice) field.ErrorList {
 			errs = append(errs, validateEndpoint(endpoints.Index(i), &s.Endpoints[i], s)...)
 		}
 	}
-	errs = append(errs, validateAddressType(field.NewPath("addressType"), s, old)...)
+	if old == nil {
+		errs = append(errs, addressType...)
+	} else {
+		errs = append(errs, validate.UnchangedUnsaid(addressTypePath, s.AddressType, old.AddressType)...)
+	}
 	if changed {
 		errs = append(errs, validateCounts(endpoints, s.Endpoints)...)
 	}
 	return errs
 }
 
-// validateAddressType and validateCounts are the rules that kube-apiserver has in the tags of the
-// API's types. It reports what they refuse last.
-func validateAddressType(path *field.Path, s, old *discoveryv1.EndpointSlice) field.ErrorList {
-	if old != nil && s.AddressType == old.AddressType {
-		return nil
-	}
-	errs := validate.OneOf(path, s.AddressType, discoveryv1.AddressTypeFQDN, discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6)
-	if old != nil {
-		errs = append(errs, validate.UnchangedUnsaid(path, s.AddressType, old.AddressType)...)
-	}
-	return errs
-}
-
+// validateCounts are rules that kube-apiserver has in the tags of the API's types. It reports what
+// they refuse last.
 func validateCounts(path *field.Path, endpoints []discoveryv1.Endpoint) field.ErrorList {
 	var errs field.ErrorList
 	for i := range endpoints {

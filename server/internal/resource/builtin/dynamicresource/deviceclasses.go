@@ -1,6 +1,8 @@
 package dynamicresource
 
 import (
+	"slices"
+
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -11,8 +13,12 @@ import (
 
 func deviceClassRules() define.Rules[*resourcev1.DeviceClass] {
 	return define.Rules[*resourcev1.DeviceClass]{
-		ValidateCreate: func(c *resourcev1.DeviceClass) field.ErrorList { return validateDeviceClass(&c.Spec, nil) },
-		ValidateUpdate: func(c, old *resourcev1.DeviceClass) field.ErrorList { return validateDeviceClass(&c.Spec, &old.Spec) },
+		ValidateCreate: func(c *resourcev1.DeviceClass) field.ErrorList {
+			return slices.Concat(validateDeviceClass(&c.Spec, nil), validate.LongName(c), tagsOfDeviceClass(&c.Spec))
+		},
+		ValidateUpdate: func(c, old *resourcev1.DeviceClass) field.ErrorList {
+			return append(validateDeviceClass(&c.Spec, &old.Spec), tagsOfDeviceClass(&c.Spec)...)
+		},
 	}
 }
 
@@ -27,11 +33,15 @@ func validateDeviceClass(spec, old *resourcev1.DeviceClassSpec) field.ErrorList 
 	if !sameSelectors {
 		errs = each(selectors, unlessTooMany(spec.Selectors, resourcev1.DeviceSelectorsMaxSize), validateSelector)
 	}
-	errs = append(errs, each(config, unlessTooMany(spec.Config, resourcev1.DeviceConfigMaxSize), func(at *field.Path, c resourcev1.DeviceClassConfiguration) field.ErrorList {
+	return append(errs, each(config, unlessTooMany(spec.Config, resourcev1.DeviceConfigMaxSize), func(at *field.Path, c resourcev1.DeviceClassConfiguration) field.ErrorList {
 		return validateConfiguration(at, c.DeviceConfiguration, sameConfig)
 	})...)
+}
 
-	errs = append(errs, tooMany(selectors, spec.Selectors, resourcev1.DeviceSelectorsMaxSize)...)
+// tagsOfDeviceClass are the rules that kube-apiserver has in the tags of the type, and reports last.
+func tagsOfDeviceClass(spec *resourcev1.DeviceClassSpec) field.ErrorList {
+	selectors, config := validate.SpecPath.Child("selectors"), validate.SpecPath.Child("config")
+	errs := tooMany(selectors, spec.Selectors, resourcev1.DeviceSelectorsMaxSize)
 	errs = append(errs, eachUpTo(config, spec.Config, resourcev1.DeviceConfigMaxSize, func(at *field.Path, c resourcev1.DeviceClassConfiguration) field.ErrorList {
 		return tagsOfConfiguration(at, c.DeviceConfiguration)
 	})...)

@@ -19,7 +19,7 @@ func Resources() []*resource.Resource {
 	gv := resourcev1.SchemeGroupVersion
 	return []*resource.Resource{
 		define.Resource[resourcev1.DeviceClass, resourcev1.DeviceClassList](gv, define.Kind{
-			Name: "DeviceClass", Plural: "deviceclasses", NameRule: validate.LongName, PrefixRule: path.ValidatePathSegmentName, Cluster: true, ReturnDeleted: true,
+			Name: "DeviceClass", Plural: "deviceclasses", NameRule: validate.AnyName, PrefixRule: path.ValidatePathSegmentName, Cluster: true, ReturnDeleted: true,
 		}, deviceClassRules()),
 		define.Resource[resourcev1.ResourceClaim, resourcev1.ResourceClaimList](gv, define.Kind{
 			Name: "ResourceClaim", Plural: "resourceclaims", Status: true, StatusKeeps: resource.AllMetadata, NoGeneration: true, ReturnDeleted: true,

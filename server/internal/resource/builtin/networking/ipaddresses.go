@@ -13,30 +13,41 @@ import (
 
 func ipAddressRules() define.Rules[*networkingv1.IPAddress] {
 	return define.Rules[*networkingv1.IPAddress]{
-		Validate: func(a *networkingv1.IPAddress) field.ErrorList {
-			return validateParent(validate.SpecPath.Child("parentRef"), a.Spec.ParentRef)
-		},
+		ValidateCreate: func(a *networkingv1.IPAddress) field.ErrorList { return validateParent(a.Spec.ParentRef, true) },
 		ValidateUpdate: func(a, old *networkingv1.IPAddress) field.ErrorList {
-			return validate.UnchangedUnsaid(validate.SpecPath.Child("parentRef"), a.Spec.ParentRef, old.Spec.ParentRef)
+			errs := validateParent(a.Spec.ParentRef, false)
+			return append(errs, validate.UnchangedUnsaid(parentPath, a.Spec.ParentRef, old.Spec.ParentRef)...)
 		},
 	}
 }
 
-// validateParent checks what an address belongs to. What is missing is reported last, as
-// kube-apiserver does, which has these rules in the tags of the type.
-func validateParent(at *field.Path, parent *networkingv1.ParentReference) field.ErrorList {
+var parentPath = validate.SpecPath.Child("parentRef")
+
+// validateParent checks what an address belongs to. What a new one lacks is reported last, as by
+// kube-apiserver, which has these rules in the tags of the type; those of a changed one say no more
+// than that it must not change.
+func validateParent(parent *networkingv1.ParentReference, isNew bool) field.ErrorList {
 	if parent == nil {
-		return field.ErrorList{field.Required(at, "")}
+		return field.ErrorList{field.Required(parentPath, "")}
 	}
 	var errs field.ErrorList
 	if parent.Group != "" { // Services are of the group that is called so
-		errs = validate.Invalid(at.Child("group"), parent.Group, validation.IsDNS1123Subdomain(parent.Group))
+		errs = validate.Invalid(parentPath.Child("group"), parent.Group, validation.IsDNS1123Subdomain(parent.Group))
 	}
-	errs = append(errs, validate.Invalid(at.Child("resource"), parent.Resource, content.IsPathSegmentName(parent.Resource))...)
-	errs = append(errs, validate.Invalid(at.Child("name"), parent.Name, content.IsPathSegmentName(parent.Name))...)
-	errs = append(errs, validate.Invalid(at.Child("namespace"), parent.Namespace, content.IsPathSegmentName(parent.Namespace))...)
-	errs = append(errs, validate.Required(at.Child("resource"), parent.Resource)...)
-	return append(errs, validate.Required(at.Child("name"), parent.Name)...)
+	var missing field.ErrorList
+	for _, member := range []struct{ name, value string }{{"resource", parent.Resource}, {"name", parent.Name}} {
+		at := parentPath.Child(member.name)
+		switch {
+		case member.value != "":
+			errs = append(errs, validate.Invalid(at, member.value, content.IsPathSegmentName(member.value))...)
+		case isNew:
+			missing = append(missing, field.Required(at, ""))
+		default:
+			errs = append(errs, field.Required(at, ""))
+		}
+	}
+	errs = append(errs, validate.Invalid(parentPath.Child("namespace"), parent.Namespace, content.IsPathSegmentName(parent.Namespace))...)
+	return append(errs, missing...)
 }
 
 // ipAddressName is the rule for the names of IPAddresses: the address itself,

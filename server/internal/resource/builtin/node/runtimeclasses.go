@@ -18,19 +18,11 @@ import (
 
 func runtimeClassRules() define.Rules[*nodev1.RuntimeClass] {
 	return define.Rules[*nodev1.RuntimeClass]{
-		Validate:       validateRuntimeClass,
-		ValidateCreate: validateHandler,
-		ValidateUpdate: func(c, old *nodev1.RuntimeClass) field.ErrorList {
-			if c.Handler == old.Handler {
-				return nil
-			}
-			at := field.NewPath("handler")
-			changed := validate.UnchangedUnsaid(at, c.Handler, old.Handler)
-			if c.Handler == "" {
-				return append(changed, field.Required(at, ""))
-			}
-			return append(validate.Invalid(at, c.Handler, validation.IsDNS1123Label(c.Handler)), changed...)
+		ValidateCreate: func(c *nodev1.RuntimeClass) field.ErrorList {
+			// kube-apiserver has the rule in the tags of the type, and reports it last.
+			return append(validateRuntimeClass(c), validate.RequiredSyntax(handlerPath, c.Handler, content.IsDNS1123Label)...)
 		},
+		ValidateUpdate: validateRuntimeClassUpdate,
 		Warnings: func(c, _ *nodev1.RuntimeClass) []string {
 			if c.Scheduling == nil {
 				return nil
@@ -46,6 +38,19 @@ func runtimeClassRules() define.Rules[*nodev1.RuntimeClass] {
 	}
 }
 
+var handlerPath = field.NewPath("handler")
+
+// validateRuntimeClassUpdate reports that the handler has changed last; what else is wrong with it,
+// of which the tags say nothing then, where kube-apiserver's code does.
+func validateRuntimeClassUpdate(c, old *nodev1.RuntimeClass) field.ErrorList {
+	var errs field.ErrorList
+	if c.Handler != old.Handler {
+		errs = validate.RequiredSyntax(handlerPath, c.Handler, validation.IsDNS1123Label)
+	}
+	errs = append(errs, validateRuntimeClass(c)...)
+	return append(errs, validate.UnchangedUnsaid(handlerPath, c.Handler, old.Handler)...)
+}
+
 func validateRuntimeClass(c *nodev1.RuntimeClass) field.ErrorList {
 	var errs field.ErrorList
 	if c.Overhead != nil {
@@ -57,11 +62,6 @@ func validateRuntimeClass(c *nodev1.RuntimeClass) field.ErrorList {
 		errs = append(errs, validateTolerations(at.Child("tolerations"), c.Scheduling.Tolerations)...)
 	}
 	return errs
-}
-
-// validateHandler checks a new class for what kube-apiserver has in the tags of the type, and reports last.
-func validateHandler(c *nodev1.RuntimeClass) field.ErrorList {
-	return validate.RequiredSyntax(field.NewPath("handler"), c.Handler, content.IsDNS1123Label)
 }
 
 // validateTolerations checks tolerations of which none may be there twice, with another time or not.

@@ -81,7 +81,7 @@ func validatePolicyRules(list []rbacv1.PolicyRule, namespaced bool) field.ErrorL
 	return errs
 }
 
-// validateVerbs and validateNames are the rules that kube-apiserver has in the tags of the API's
+// validateVerbs and validateSubjectNames are the rules that kube-apiserver has in the tags of the API's
 // types. It reports what they refuse last.
 func validateVerbs(list []rbacv1.PolicyRule) field.ErrorList {
 	var errs field.ErrorList
@@ -93,31 +93,35 @@ func validateVerbs(list []rbacv1.PolicyRule) field.ErrorList {
 	return errs
 }
 
-func validateNames(ref rbacv1.RoleRef, subjects []rbacv1.Subject) field.ErrorList {
+func validateSubjectNames(subjects []rbacv1.Subject) field.ErrorList {
 	var errs field.ErrorList
 	for i, s := range subjects {
 		errs = append(errs, validate.Required(field.NewPath("subjects").Index(i).Child("name"), s.Name)...)
 	}
-	return append(errs, validate.Required(field.NewPath("roleRef", "name"), ref.Name)...)
+	return errs
 }
 
 func roleBindingRules() define.Rules[*rbacv1.RoleBinding] {
 	return define.Rules[*rbacv1.RoleBinding]{
 		Default: func(b *rbacv1.RoleBinding) { defaultBinding(&b.RoleRef, b.Subjects) },
-		Validate: func(b *rbacv1.RoleBinding) field.ErrorList {
-			return validateBinding(b.RoleRef, b.Subjects, true, "Role", "ClusterRole")
+		ValidateCreate: func(b *rbacv1.RoleBinding) field.ErrorList {
+			return validateBinding(b.RoleRef, nil, b.Subjects, true, "Role", "ClusterRole")
 		},
-		ValidateUpdate: func(b, old *rbacv1.RoleBinding) field.ErrorList { return sameRole(b.RoleRef, old.RoleRef) },
+		ValidateUpdate: func(b, old *rbacv1.RoleBinding) field.ErrorList {
+			return validateBinding(b.RoleRef, &old.RoleRef, b.Subjects, true, "Role", "ClusterRole")
+		},
 	}
 }
 
 func clusterRoleBindingRules() define.Rules[*rbacv1.ClusterRoleBinding] {
 	return define.Rules[*rbacv1.ClusterRoleBinding]{
 		Default: func(b *rbacv1.ClusterRoleBinding) { defaultBinding(&b.RoleRef, b.Subjects) },
-		Validate: func(b *rbacv1.ClusterRoleBinding) field.ErrorList {
-			return validateBinding(b.RoleRef, b.Subjects, false, "ClusterRole")
+		ValidateCreate: func(b *rbacv1.ClusterRoleBinding) field.ErrorList {
+			return validateBinding(b.RoleRef, nil, b.Subjects, false, "ClusterRole")
 		},
-		ValidateUpdate: func(b, old *rbacv1.ClusterRoleBinding) field.ErrorList { return sameRole(b.RoleRef, old.RoleRef) },
+		ValidateUpdate: func(b, old *rbacv1.ClusterRoleBinding) field.ErrorList {
+			return validateBinding(b.RoleRef, &old.RoleRef, b.Subjects, false, "ClusterRole")
+		},
 	}
 }
 
@@ -130,17 +134,24 @@ func defaultBinding(ref *rbacv1.RoleRef, subjects []rbacv1.Subject) {
 	}
 }
 
-func validateBinding(ref rbacv1.RoleRef, subjects []rbacv1.Subject, namespaced bool, roles ...string) field.ErrorList {
+// validateBinding checks a binding; old is nil for a new one. Of a role that has changed the tags of
+// the type say no more, so that a missing name is reported where kube-apiserver's code does.
+func validateBinding(ref rbacv1.RoleRef, old *rbacv1.RoleRef, subjects []rbacv1.Subject, namespaced bool, roles ...string) field.ErrorList {
 	at := field.NewPath("roleRef")
 	errs := validate.Supported(at.Child("apiGroup"), ref.APIGroup, rbacv1.GroupName)
 	errs = append(errs, validate.SupportedInOrder(at.Child("kind"), ref.Kind, roles...)...)
-	if ref.Name != "" {
-		errs = append(errs, validate.Invalid(at.Child("name"), ref.Name, content.IsPathSegmentName(ref.Name))...)
+	if ref.Name != "" || old != nil {
+		errs = append(errs, validate.RequiredSyntax(at.Child("name"), ref.Name, content.IsPathSegmentName)...)
 	}
 	for i := range subjects {
 		errs = append(errs, validateSubject(field.NewPath("subjects").Index(i), &subjects[i], namespaced)...)
 	}
-	return append(errs, validateNames(ref, subjects)...)
+	if old != nil {
+		errs = append(errs, validate.Unchanged(at, ref, *old)...)
+		return append(errs, validateSubjectNames(subjects)...)
+	}
+	errs = append(errs, validateSubjectNames(subjects)...)
+	return append(errs, validate.Required(at.Child("name"), ref.Name)...)
 }
 
 func validateSubject(at *field.Path, s *rbacv1.Subject, namespaced bool) field.ErrorList {
@@ -159,8 +170,4 @@ func validateSubject(at *field.Path, s *rbacv1.Subject, namespaced bool) field.E
 		return validate.Supported(at.Child("apiGroup"), s.APIGroup, rbacv1.GroupName)
 	}
 	return field.ErrorList{field.NotSupported(at.Child("kind"), s.Kind, []string{rbacv1.ServiceAccountKind, rbacv1.UserKind, rbacv1.GroupKind})}
-}
-
-func sameRole(now, before rbacv1.RoleRef) field.ErrorList {
-	return validate.Unchanged(field.NewPath("roleRef"), now, before)
 }

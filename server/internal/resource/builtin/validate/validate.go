@@ -83,9 +83,18 @@ func OneOfInOrder[T ~string](path *field.Path, value T, allowed ...T) field.Erro
 	return OneOf(path, value, allowed...)
 }
 
-// LongName is the rule for the names of those kinds whose types have it in their tags: in words
+// AnyName is the rule for the names of those kinds whose names may be whatever can be part of a
+// path, or are checked with the rest of the object.
+func AnyName(string, bool) []string { return nil }
+
+// LongName checks the name of a new object of a kind whose type has that rule in its tags: in words
 // of its own, it is that of a DNS subdomain.
-func LongName(name string, _ bool) []string { return content.IsDNS1123Subdomain(name) }
+func LongName(obj metav1.Object) field.ErrorList {
+	if obj.GetName() == "" { // the registry complains about a missing name
+		return nil
+	}
+	return Invalid(field.NewPath("metadata", "name"), obj.GetName(), content.IsDNS1123Subdomain(obj.GetName()))
+}
 
 // NotNegative complains about a number below zero. A missing number is fine.
 func NotNegative[N int32 | int64](path *field.Path, value *N) field.ErrorList {
