@@ -46,6 +46,14 @@ func TestFieldsTogether(t *testing.T) {
 		}},
 		{"daemonset", []string{"spec.updateStrategy={rollingUpdate: {maxUnavailable: 0%, maxSurge: 00%}}"}, []string{"Required spec.updateStrategy.rollingUpdate.maxUnavailable"}},
 
+		{"deployment", []string{"spec.strategy={rollingUpdate: {maxUnavailable: 101%, maxSurge: -1}}"}, []string{
+			"Invalid spec.strategy.rollingUpdate.maxSurge", "Invalid spec.strategy.rollingUpdate.maxUnavailable",
+		}},
+		{"budget", []string{"spec.minAvailable=101%", "spec.maxUnavailable=-1"}, []string{"Invalid spec", "Invalid spec.minAvailable", "Invalid spec.maxUnavailable"}},
+		{"autoscaler", []string{"spec.metrics=[{type: Pods, external: {metric: {name: m}, target: {type: Value, value: 1}}, resource: {}}]"}, []string{
+			"Required spec.metrics[0].pods", "Forbidden spec.metrics[0].external", "Forbidden spec.metrics[0].resource",
+		}},
+
 		{"volume", []string{"spec.hostPath-", "spec.local={path: /a}"}, []string{"Required spec.nodeAffinity"}},
 		{"volume", []string{"spec.hostPath-", "spec.local={path: /a}", "spec.nodeAffinity={}"}, []string{"Required spec.nodeAffinity.required"}},
 		{"attachment", []string{"spec.source={inlineVolumeSpec: {accessModes: [ReadWriteOnce], azureDisk: {diskName: a, diskURI: b}}}"}, []string{

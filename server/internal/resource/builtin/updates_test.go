@@ -5,6 +5,9 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/levelwire/levelwire/server/internal/resource"
 )
 
 // TestUpdatesAreRefusedInOrder: what is said of a change, and of the object that it makes, has the
@@ -46,10 +49,16 @@ func TestUpdatesAreRefusedInOrder(t *testing.T) {
 		}},
 		{"runtimeclass", nil, []string{"handler=other"}, []string{"handler" + unsaid}},
 		{"runtimeclass", nil, []string{"handler=''"}, []string{"handler" + unsaid, "handler: Required value"}},
+		{"runtimeclass", nil, []string{"handler=''", "overhead.podFixed={cpu: -1}"}, []string{
+			`overhead.limits[cpu]: Invalid value: "-1": must be greater than or equal to 0`, "handler" + unsaid, "handler: Required value",
+		}},
 		{"storageclass", nil, []string{"provisioner=other.example.com", "reclaimPolicy=Retain"}, []string{"provisioner" + unsaid, "reclaimPolicy" + unsaid}},
 		{"attributesclass", nil, []string{"driverName=''"}, []string{"driverName: Forbidden: updates to driverName are forbidden.", "driverName: Required value"}},
 		{"endpointslice", nil, []string{"addressType=Other", "endpoints=[]"}, []string{
 			`addressType: Unsupported value: "Other": supported values: "FQDN", "IPv4", "IPv6"`, "addressType" + unsaid,
+		}},
+		{"endpointslice", nil, []string{"addressType=''", "ports=[{port: 1}, {port: 2}]"}, []string{
+			`ports[1].name: Duplicate value: ""`, "addressType: Required value", "addressType" + unsaid,
 		}},
 		{"quota", nil, []string{"spec.scopes=[NotTerminating, NotTerminating]"}, nil},
 		{"quota", []string{"spec.scopes=[BestEffort]"}, nil, []string{`spec.scopes: Invalid value: ["NotTerminating"]: field is immutable`}},
@@ -60,17 +69,24 @@ func TestUpdatesAreRefusedInOrder(t *testing.T) {
 	} {
 		r, old := manifest(t, tt.kind, tt.old...)
 		_, obj := manifest(t, tt.kind, tt.edits...)
-		var got []string
-		if f := r.Strategy.Validate; f != nil {
-			for _, err := range f(obj) {
-				got = append(got, err.Error())
-			}
-		}
-		for _, err := range r.Strategy.ValidateUpdate(obj, old) {
-			got = append(got, err.Error())
-		}
+		got := said(validateChanged(r, obj, old))
 		if !slices.Equal(got, tt.want) {
 			t.Errorf("%s %v, then %v:\n%q\nnot\n%q", tt.kind, tt.old, tt.edits, got, tt.want)
 		}
 	}
+}
+
+// validateChanged is the validation of a kind for an object that replaces another, but for names.
+func validateChanged(r *resource.Resource, obj, old resource.Object) field.ErrorList {
+	var errs field.ErrorList
+	if f := r.Strategy.ValidateUnchanged; f != nil {
+		errs = f(obj, old)
+	}
+	if f := r.Strategy.Validate; f != nil {
+		errs = append(errs, f(obj)...)
+	}
+	if f := r.Strategy.ValidateUpdate; f != nil {
+		errs = append(errs, f(obj, old)...)
+	}
+	return errs
 }

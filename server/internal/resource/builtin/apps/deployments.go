@@ -87,11 +87,11 @@ func validateDeploymentStrategy(s *appsv1.DeploymentStrategy) field.ErrorList {
 		errs = append(errs, field.Forbidden(rolling, "may not be specified when strategy `type` is 'Recreate'"))
 	default:
 		errs = append(errs, validate.CountOrPercent(rolling.Child("maxUnavailable"), s.RollingUpdate.MaxUnavailable)...)
-		errs = append(errs, validate.PercentAtMost100(rolling.Child("maxUnavailable"), s.RollingUpdate.MaxUnavailable)...)
 		errs = append(errs, validate.CountOrPercent(rolling.Child("maxSurge"), s.RollingUpdate.MaxSurge)...)
 		if validate.IsZero(s.RollingUpdate.MaxUnavailable) && validate.IsZero(s.RollingUpdate.MaxSurge) {
 			errs = append(errs, field.Invalid(rolling.Child("maxUnavailable"), s.RollingUpdate.MaxUnavailable, "may not be 0 when `maxSurge` is 0"))
 		}
+		errs = append(errs, validate.PercentAtMost100(rolling.Child("maxUnavailable"), s.RollingUpdate.MaxUnavailable)...)
 	}
 	return errs
 }

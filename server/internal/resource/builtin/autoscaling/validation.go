@@ -141,15 +141,17 @@ func validateMetric(at *field.Path, m *autoscalingv2.MetricSpec, wrongObjects bo
 		}
 	}
 	errs = append(errs, unsupported...) // kube-apiserver says it twice
+	// What is missing is said before what is one too many.
+	var others field.ErrorList
 	for _, source := range sources {
 		switch {
 		case !source.there && source.kind == m.Type:
 			errs = append(errs, field.Required(at.Child(source.name), "must populate information for the given metric source"))
 		case source.there && source.kind != m.Type && there > 1: // one alone is not looked at again
-			errs = append(errs, field.Forbidden(at.Child(source.name), "must populate the given metric source only"))
+			others = append(others, field.Forbidden(at.Child(source.name), "must populate the given metric source only"))
 		}
 	}
-	return errs
+	return append(errs, others...)
 }
 
 func validateObjectMetric(at *field.Path, m *autoscalingv2.ObjectMetricSource, anyVersion bool) field.ErrorList {

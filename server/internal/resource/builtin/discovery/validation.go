@@ -28,13 +28,13 @@ var addressTypePath = field.NewPath("addressType")
 
 // validateEndpointSlice checks a slice; old is nil for a new one. Endpoints that an update leaves
 // as they are, are not checked: older versions of Kubernetes allowed more. What a type of addresses
-// may be is in the tags of the API's type, and so reported last, but not of one that has changed, of
-// which the tags say no more.
+// may be is in the tags of the API's type, and so reported last, but not of one that has changed into
+// another, of which the tags say no more.
 func validateEndpointSlice(s, old *discoveryv1.EndpointSlice) field.ErrorList {
 	var errs field.ErrorList
 	addressType := validate.OneOf(addressTypePath, s.AddressType, discoveryv1.AddressTypeFQDN, discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6)
-	if old != nil && s.AddressType != old.AddressType {
-		errs = addressType
+	if old != nil && s.AddressType != "" {
+		errs, addressType = addressType, nil
 	}
 	errs = append(errs, validatePorts(field.NewPath("ports"), s.Ports)...)
 	endpoints, changed := field.NewPath("endpoints"), old == nil || !equality.Semantic.DeepEqual(s.Endpoints, old.Endpoints)
@@ -45,9 +45,8 @@ func validateEndpointSlice(s, old *discoveryv1.EndpointSlice) field.ErrorList {
 			errs = append(errs, validateEndpoint(endpoints.Index(i), &s.Endpoints[i], s)...)
 		}
 	}
-	if old == nil {
-		errs = append(errs, addressType...)
-	} else {
+	errs = append(errs, addressType...)
+	if old != nil {
 		errs = append(errs, validate.UnchangedUnsaid(addressTypePath, s.AddressType, old.AddressType)...)
 	}
 	if changed {

@@ -19,11 +19,10 @@ func ingressClassRules() define.Rules[*networkingv1.IngressClass] {
 				define.SetDefaultPtr(&c.Spec.Parameters.Scope, networkingv1.IngressClassParametersReferenceScopeCluster)
 			}
 		},
-		ValidateCreate: validateIngressClass,
-		ValidateUpdate: func(c, old *networkingv1.IngressClass) field.ErrorList {
-			errs := validate.Unchanged(validate.SpecPath.Child("controller"), c.Spec.Controller, old.Spec.Controller)
-			return append(errs, validateIngressClass(c)...)
+		ValidateUnchanged: func(c, old *networkingv1.IngressClass) field.ErrorList {
+			return validate.Unchanged(validate.SpecPath.Child("controller"), c.Spec.Controller, old.Spec.Controller)
 		},
+		Validate: validateIngressClass,
 	}
 }
 

@@ -40,15 +40,17 @@ func runtimeClassRules() define.Rules[*nodev1.RuntimeClass] {
 
 var handlerPath = field.NewPath("handler")
 
-// validateRuntimeClassUpdate reports that the handler has changed last; what else is wrong with it,
-// of which the tags say nothing then, where kube-apiserver's code does.
+// validateRuntimeClassUpdate reports last that the handler has changed, and that there is none any
+// more. Of the syntax of a changed one the tags say nothing: it is reported where kube-apiserver's
+// code does.
 func validateRuntimeClassUpdate(c, old *nodev1.RuntimeClass) field.ErrorList {
 	var errs field.ErrorList
-	if c.Handler != old.Handler {
-		errs = validate.RequiredSyntax(handlerPath, c.Handler, validation.IsDNS1123Label)
+	if c.Handler != old.Handler && c.Handler != "" {
+		errs = validate.Invalid(handlerPath, c.Handler, validation.IsDNS1123Label(c.Handler))
 	}
 	errs = append(errs, validateRuntimeClass(c)...)
-	return append(errs, validate.UnchangedUnsaid(handlerPath, c.Handler, old.Handler)...)
+	errs = append(errs, validate.UnchangedUnsaid(handlerPath, c.Handler, old.Handler)...)
+	return append(errs, validate.Required(handlerPath, c.Handler)...)
 }
 
 func validateRuntimeClass(c *nodev1.RuntimeClass) field.ErrorList {

@@ -28,8 +28,8 @@ func podDisruptionBudgetRules() define.Rules[*policyv1.PodDisruptionBudget] {
 				errs = append(errs, field.Invalid(validate.SpecPath, b.Spec, "minAvailable and maxUnavailable cannot be both set"))
 			}
 			errs = append(errs, validate.CountOrPercent(validate.SpecPath.Child("minAvailable"), b.Spec.MinAvailable)...)
-			errs = append(errs, validate.CountOrPercent(validate.SpecPath.Child("maxUnavailable"), b.Spec.MaxUnavailable)...)
 			errs = append(errs, validate.PercentAtMost100(validate.SpecPath.Child("minAvailable"), b.Spec.MinAvailable)...)
+			errs = append(errs, validate.CountOrPercent(validate.SpecPath.Child("maxUnavailable"), b.Spec.MaxUnavailable)...)
 			errs = append(errs, validate.PercentAtMost100(validate.SpecPath.Child("maxUnavailable"), b.Spec.MaxUnavailable)...)
 			errs = append(errs, validate.LabelSelector(validate.SpecPath.Child("selector"), b.Spec.Selector)...)
 			if p := b.Spec.UnhealthyPodEvictionPolicy; p != nil {
