@@ -10,8 +10,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/resource"
@@ -152,6 +154,25 @@ func TestMistakesAreSaidOnce(t *testing.T) {
 	}
 	if want := []string{"metadata.name", "metadata.labels"}; !slices.Equal(fields, want) {
 		t.Errorf("mistakes in %q, not %q", fields, want)
+	}
+}
+
+// TestMetadataIfValid: what is wrong with the metadata of a few kinds is said only if nothing else is.
+func TestMetadataIfValid(t *testing.T) {
+	f := newFixture(t)
+	one := intstr.FromInt32(1)
+	for want, spec := range map[string]policyv1.PodDisruptionBudgetSpec{
+		"spec": {MinAvailable: &one, MaxUnavailable: &one}, "metadata.labels": {MinAvailable: &one},
+	} {
+		obj := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"a": "?"}}, Spec: spec}
+		_, err := f.of(t, "poddisruptionbudgets").Create(t.Context(), "default", obj, registry.WriteOptions{})
+		var refused *apierrors.StatusError
+		if !errors.As(err, &refused) {
+			t.Fatal(err)
+		}
+		if causes := refused.ErrStatus.Details.Causes; len(causes) != 1 || causes[0].Field != want {
+			t.Errorf("mistakes %+v, not in %s alone", causes, want)
+		}
 	}
 }
 

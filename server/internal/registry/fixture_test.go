@@ -214,7 +214,7 @@ func kinds() []*resource.Resource {
 			r.Namespaced, r.Strategy.WholeGenerateName = false, true
 		}),
 		kind[policyv1.PodDisruptionBudget, policyv1.PodDisruptionBudgetList](policyv1.SchemeGroupVersion, "PodDisruptionBudget", "poddisruptionbudgets", func(r *resource.Resource) {
-			r.Status = true
+			r.Status, r.Strategy = true, budgetStrategy()
 		}),
 		{
 			Group: "example.com", Version: "v1", Kind: "Widget", ListKind: "WidgetList", Plural: "widgets", Singular: "widget",
@@ -224,6 +224,16 @@ func kinds() []*resource.Resource {
 			Strategy: resource.Strategy{UnconditionalUpdate: true},
 		},
 	}
+}
+
+// budgetStrategy checks a budget before its metadata.
+func budgetStrategy() resource.Strategy {
+	return resource.Strategy{MetadataIfValid: true, Validate: func(obj resource.Object) field.ErrorList {
+		if spec := obj.(*policyv1.PodDisruptionBudget).Spec; spec.MinAvailable != nil && spec.MaxUnavailable != nil {
+			return field.ErrorList{field.Invalid(field.NewPath("spec"), nil, "both")}
+		}
+		return nil
+	}}
 }
 
 type pointer[T any] interface {

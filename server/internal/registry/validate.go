@@ -27,17 +27,30 @@ func (w *pendingWrite) validate(ctx context.Context) error {
 
 func (r Registry) validateCreate(ctx context.Context, obj resource.Object) error {
 	errs := r.checkLabel(ctx, obj, nil)
-	if f := r.res.Strategy.ValidateName; f != nil {
-		errs = append(errs, f(obj, true)...)
+	if f := r.res.Strategy.ValidateFirst; f != nil {
+		errs = append(errs, f(obj)...)
 	}
-	errs = append(errs, objectmeta.Validate(r.res, obj)...)
+	if !r.res.Strategy.MetadataIfValid {
+		errs = append(errs, r.validateNewMetadata(obj)...)
+	}
 	if f := r.res.Strategy.Validate; f != nil {
 		errs = append(errs, f(obj)...)
 	}
 	if f := r.res.Strategy.ValidateCreate; f != nil {
 		errs = append(errs, f(obj)...)
 	}
+	if r.res.Strategy.MetadataIfValid && len(errs) == 0 {
+		errs = r.validateNewMetadata(obj)
+	}
 	return r.invalidObject(obj, errs)
+}
+
+func (r Registry) validateNewMetadata(obj resource.Object) field.ErrorList {
+	var errs field.ErrorList
+	if f := r.res.Strategy.ValidateName; f != nil {
+		errs = f(obj, true)
+	}
+	return append(errs, objectmeta.Validate(r.res, obj)...)
 }
 
 func (w *pendingWrite) validateUpdate(ctx context.Context) error {

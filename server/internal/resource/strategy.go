@@ -60,6 +60,12 @@ type Strategy struct {
 	// ValidateName checks the name and generateName of a new object, or of one that
 	// replaces another.
 	ValidateName func(obj Object, isNew bool) field.ErrorList
+	// ValidateFirst checks a new object before its name and metadata, for kinds whose causes have
+	// this order in kube-apiserver.
+	ValidateFirst func(obj Object) field.ErrorList
+	// MetadataIfValid: the name and metadata of a new object are checked only if nothing else is
+	// wrong with it, as in Kubernetes for the few kinds whose own validation leaves them out.
+	MetadataIfValid bool
 	// ValidateUnchanged checks a change before all else that is checked of it but the rules
 	// of metadata, for kinds whose causes have this order in kube-apiserver.
 	ValidateUnchanged func(obj, old Object) field.ErrorList

@@ -33,6 +33,9 @@ func TestStrategyFlags(t *testing.T) {
 		"no garbage collection":              {func(s *resource.Strategy) bool { return s.NoDependents }, kinds("Event")},
 		"a generateName that stays":          {func(s *resource.Strategy) bool { return s.WholeGenerateName }, kinds("IPAddress")},
 		"a name for an object that has none": {func(s *resource.Strategy) bool { return s.NamesUnnamed }, kinds("LimitRange")},
+		"Validate that leaves out the metadata": {func(s *resource.Strategy) bool { return s.MetadataIfValid }, func(r *resource.Resource) bool {
+			return r.Kind == "PodDisruptionBudget" || r.Kind == "Event" && r.Group == ""
+		}},
 		"PrepareForCreate leaves the status": {func(s *resource.Strategy) bool { return s.CreateWithStatus }, kinds("Node")},
 	} {
 		for _, r := range builtin.Resources() {

@@ -357,7 +357,11 @@ func TestValidate(t *testing.T) {
 
 // validateNew is the validation of a kind for an object that is created.
 func validateNew(r *resource.Resource, obj resource.Object) field.ErrorList {
-	errs := r.Strategy.ValidateName(obj, true)
+	var errs field.ErrorList
+	if f := r.Strategy.ValidateFirst; f != nil {
+		errs = f(obj)
+	}
+	errs = append(errs, r.Strategy.ValidateName(obj, true)...)
 	for _, f := range []func(resource.Object) field.ErrorList{r.Strategy.Validate, r.Strategy.ValidateCreate} {
 		if f != nil {
 			errs = append(errs, f(obj)...)

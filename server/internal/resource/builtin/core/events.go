@@ -59,10 +59,12 @@ func validateEvent(e *corev1.Event, controller string) field.ErrorList {
 	return errs
 }
 
-// groupEventRules are those of events.k8s.io/v1, which asks for more.
+// groupEventRules are those of events.k8s.io/v1, which asks for more. What it asks for after the
+// rules of core events begins with the metadata.
 func groupEventRules() define.Rules[*eventsv1.Event] {
+	asCore := func(e *eventsv1.Event) field.ErrorList { return validateEvent(coreEvent(e), "reportingController") }
 	return define.Rules[*eventsv1.Event]{
-		Validate: func(e *eventsv1.Event) field.ErrorList { return validateEvent(coreEvent(e), "reportingController") },
+		ValidateFirst: asCore,
 		ValidateCreate: func(e *eventsv1.Event) field.ErrorList {
 			errs := validateSeries(e)
 			if e.EventTime.IsZero() {
@@ -82,7 +84,8 @@ func groupEventRules() define.Rules[*eventsv1.Event] {
 			unset("source", e.DeprecatedSource != corev1.EventSource{})
 			return errs
 		},
-		ValidateUpdate: validateGroupEventUpdate,
+		ValidateUnchanged: func(e, _ *eventsv1.Event) field.ErrorList { return asCore(e) },
+		ValidateUpdate:    validateGroupEventUpdate,
 	}
 }
 
@@ -168,7 +171,7 @@ const eventTTL = time.Hour
 // over them.
 func events() []*resource.Resource {
 	entry := define.Kind{
-		Name: "Event", Plural: "events", NameRule: path.ValidatePathSegmentName, ShortNames: []string{"ev"}, TTL: eventTTL, NoGeneration: true, UpsertOnUpdate: true, NoDependents: true,
+		Name: "Event", Plural: "events", NameRule: path.ValidatePathSegmentName, MetadataIfValid: true, ShortNames: []string{"ev"}, TTL: eventTTL, NoGeneration: true, UpsertOnUpdate: true, NoDependents: true,
 		Fields: append(define.Fields("involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid",
 			"involvedObject.apiVersion", "involvedObject.resourceVersion", "involvedObject.fieldPath", "reason", "type"),
 			resource.Field{Name: "reportingComponent", Paths: [][]string{{"reportingComponent"}}},
@@ -176,7 +179,7 @@ func events() []*resource.Resource {
 	}
 	stored := define.Resource[corev1.Event, corev1.EventList](corev1.SchemeGroupVersion, entry, eventRules())
 
-	entry.NameRule, entry.NameRuleForNew = nil, true
+	entry.NameRule, entry.NameRuleForNew, entry.MetadataIfValid = nil, true, false
 	entry.Fields = []resource.Field{{Name: "reason"}, {Name: "type"}, {Name: "reportingController", Stored: "reportingComponent"}}
 	for _, part := range []string{"kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath"} {
 		entry.Fields = append(entry.Fields, resource.Field{Name: "regarding." + part, Stored: "involvedObject." + part})

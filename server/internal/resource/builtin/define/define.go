@@ -50,6 +50,8 @@ type Kind struct {
 	// NameRuleForNew: both rules are for new objects only. Kubernetes checks the names of
 	// an object that is replaced, too, but not of all kinds.
 	NameRuleForNew bool
+	// MetadataIfValid is that of the Strategy.
+	MetadataIfValid bool
 
 	NoGeneration bool
 	// NoFirstGeneration is that of the Strategy.

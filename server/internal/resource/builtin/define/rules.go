@@ -25,6 +25,7 @@ type Rules[T resource.Object] struct {
 	PrepareForUpdate       func(obj, old T)
 	RenewTimes             func(obj, old T, now metav1.Time)
 	PrepareForStatusUpdate func(obj, old T)
+	ValidateFirst          func(obj T) field.ErrorList
 	ValidateUnchanged      func(obj, old T) field.ErrorList
 	Validate               func(obj T) field.ErrorList
 	ValidateUpdate         func(obj, old T) field.ErrorList
@@ -58,6 +59,8 @@ func strategy[T resource.Object](k Kind, s Rules[T]) resource.Strategy {
 		StatusKeeps:            k.StatusKeeps,
 		Unowned:                unowned(k.Unowned),
 		ValidateName:           checkName(k, s.NameRule),
+		ValidateFirst:          check(s.ValidateFirst),
+		MetadataIfValid:        k.MetadataIfValid,
 		ValidateUnchanged:      checkChange(s.ValidateUnchanged),
 		Validate:               check(s.Validate),
 		ValidateUpdate:         checkChange(s.ValidateUpdate),

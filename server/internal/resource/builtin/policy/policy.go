@@ -13,7 +13,7 @@ import (
 func Resources() []*resource.Resource {
 	return []*resource.Resource{
 		define.Resource[policyv1.PodDisruptionBudget, policyv1.PodDisruptionBudgetList](policyv1.SchemeGroupVersion, define.Kind{
-			Name: "PodDisruptionBudget", Plural: "poddisruptionbudgets", NameRule: path.ValidatePathSegmentName, ShortNames: []string{"pdb"}, Status: true, ConditionalOnly: true,
+			Name: "PodDisruptionBudget", Plural: "poddisruptionbudgets", NameRule: path.ValidatePathSegmentName, MetadataIfValid: true, ShortNames: []string{"pdb"}, Status: true, ConditionalOnly: true,
 		}, podDisruptionBudgetRules()),
 	}
 }
