@@ -22,20 +22,18 @@ var Path = field.NewPath("metadata")
 // with each, which took a twentieth of the time of a create. Names are left to the kind's
 // strategy.
 func Validate(res *resource.Resource, obj resource.Object) field.ErrorList {
-	return validate(res, obj, anyName)
+	return append(validate(res, obj, anyName), ValidateFinalizers(res, obj)...)
 }
 
 // ValidateReplaced is Validate for an object that replaces another: its generateName, which
-// no name is made of any more, must be part of a path whatever the kind's strategy says.
+// no name is made of any more, must be part of a path whatever the kind's strategy says. It
+// leaves out ValidateFinalizers: kube-apiserver first says what must not change.
 func ValidateReplaced(res *resource.Resource, obj resource.Object) field.ErrorList {
 	return validate(res, obj, prefixInPath)
 }
 
 func validate(res *resource.Resource, obj resource.Object, name validation.ValidateNameFunc) field.ErrorList {
-	var meta *metav1.ObjectMeta
-	if typed, ok := obj.(metav1.ObjectMetaAccessor); ok {
-		meta, _ = typed.GetObjectMeta().(*metav1.ObjectMeta)
-	}
+	meta := typed(obj)
 	if meta == nil {
 		return validation.ValidateObjectMetaAccessor(obj, res.Namespaced, name, Path)
 	}
@@ -46,11 +44,25 @@ func validate(res *resource.Resource, obj resource.Object, name validation.Valid
 	if plainAnnotations(rest.Annotations) {
 		rest.Annotations = nil
 	}
-	errs := validation.ValidateObjectMetaAccessor(&rest, res.Namespaced, name, Path)
-	if res.Group == apiextensionsv1.GroupName {
-		return errs // definitions have only the rules of custom resources
+	return validation.ValidateObjectMetaAccessor(&rest, res.Namespaced, name, Path)
+}
+
+// typed returns the metadata of an object of a built-in kind, nil of a custom resource.
+func typed(obj resource.Object) *metav1.ObjectMeta {
+	if accessor, ok := obj.(metav1.ObjectMetaAccessor); ok {
+		meta, _ := accessor.GetObjectMeta().(*metav1.ObjectMeta)
+		return meta
 	}
-	return append(errs, validateFinalizers(rest.Finalizers)...)
+	return nil
+}
+
+// ValidateFinalizers is the part of the rules for metadata that only built-in kinds have.
+func ValidateFinalizers(res *resource.Resource, obj resource.Object) field.ErrorList {
+	meta := typed(obj)
+	if meta == nil || res.Group == apiextensionsv1.GroupName {
+		return nil // definitions have only the rules of custom resources
+	}
+	return validateFinalizers(meta.Finalizers)
 }
 
 // validateFinalizers has the rule that built-in kinds add to that of all kinds: a
