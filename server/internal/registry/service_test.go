@@ -119,6 +119,9 @@ func TestRefusedServicesClaimNothing(t *testing.T) {
 		"second is taken": newService("b", withNodePort(30002), func(s *corev1.Service) {
 			s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Name: "x", Port: 81, NodePort: 30000})
 		}),
+		"another number has the port": newService("b", withNodePort(30002), func(s *corev1.Service) {
+			s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Name: "x", Port: 81, Protocol: corev1.ProtocolUDP, NodePort: 30002})
+		}),
 	}
 	for what, svc := range refused {
 		if _, err := f.of(t, "services").Create(t.Context(), "default", svc, registry.WriteOptions{}); err == nil || apierrors.IsInternalError(err) {

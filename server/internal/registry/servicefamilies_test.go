@@ -59,6 +59,8 @@ func TestServiceFamilies(t *testing.T) {
 			refused: "IPv6 is not configured on this cluster"},
 		{name: "two addresses of a family", change: []func(*corev1.Service){withIPs("10.0.0.5", "10.0.0.6"), withFamilies(prefer)},
 			refused: "may specify no more than one IP for each IP family"},
+		{name: "three addresses, of which one is none", change: []func(*corev1.Service){withIPs("10.0.0.5", "2001:db8::1", "nowhere"), withFamilies(prefer)},
+			refused: "may only hold up to 2 values"},
 		{name: "an address of another family than named", change: []func(*corev1.Service){withIPs("10.0.0.5"), withFamilies("", v6)},
 			refused: "expected an IPv6 value as indicated by `ipFamilies[0]`"},
 		{name: "an address in the list alone", change: []func(*corev1.Service){withIPs("10.0.0.5"), withIP("")},

@@ -339,10 +339,16 @@ func (a *allocation) allocate(ctx context.Context) error {
 			return err
 		}
 	}
-	if takesHealthPort(a.svc) {
+	if takesHealthPort(a.svc) && !a.hasHealthPort() {
 		return a.allocatePort(ctx, &a.svc.Spec.HealthCheckNodePort, field.NewPath("spec", "healthCheckNodePort"))
 	}
 	return nil
+}
+
+// hasHealthPort reports whether the Service had a port for health checks and still names one: if that is
+// another one, validation refuses it, whether or not it could be had.
+func (a *allocation) hasHealthPort() bool {
+	return a.old != nil && takesHealthPort(a.old) && a.svc.Spec.HealthCheckNodePort != 0
 }
 
 // releaseIfRefused gives a claim back if the write is refused.

@@ -207,7 +207,11 @@ func validateAddresses(spec *corev1.ServiceSpec) field.ErrorList {
 		errs = append(errs, field.NotSupported(policyAt, *spec.IPFamilyPolicy, policies))
 	}
 	malformed := validateIPs(spec.ClusterIPs)
-	if errs = append(errs, malformed...); len(malformed) > 0 {
+	errs = append(errs, malformed...)
+	if len(spec.ClusterIPs) > 2 {
+		errs = append(errs, field.Invalid(clusterIPsAt, spec.ClusterIPs, "may only hold up to 2 values"))
+	}
+	if len(malformed) > 0 {
 		return errs
 	}
 	return append(errs, validateIPFamilies(spec)...)
@@ -234,10 +238,7 @@ func validateIPFamilies(spec *corev1.ServiceSpec) field.ErrorList {
 			families = append(families, familyOf(addr))
 		}
 	}
-	if len(families) > 2 {
-		errs = append(errs, field.Invalid(clusterIPsAt, spec.ClusterIPs, "may only hold up to 2 values"))
-	}
-	if len(families) > 1 && (len(families) > 2 || families[0] == families[1]) {
+	if len(families) > 1 && (!slices.Contains(families, corev1.IPv4Protocol) || !slices.Contains(families, corev1.IPv6Protocol)) {
 		errs = append(errs, field.Invalid(clusterIPsAt, spec.ClusterIPs, "may specify no more than one IP for each IP family"))
 	}
 	for i, family := range families {

@@ -41,10 +41,14 @@ func portKey(port int32) string { return nodePortPrefix + strconv.Itoa(int(port)
 
 // allocatePorts claims the node ports that the Service names, and then free
 // ones for the rest. In a new Service, ports of the same number get the same node port:
-// they are one port over several protocols.
+// they are one port over several protocols. What is wrong with it is told of the first of them,
+// and ports of other numbers cannot have it.
 func (a *allocation) allocatePorts(ctx context.Context) error {
 	ports := a.svc.Spec.Ports
-	done, of := sets.New[int32](), nodePortsByNumber(ports)
+	done, of := sets.New[claimedPort](), nodePortsByNumber(ports)
+	if a.old == nil && wantsPorts(a.svc) {
+		shareNodePorts(ports, of)
+	}
 	for _, named := range []bool{true, false} {
 		if !named && !wantsPorts(a.svc) {
 			return nil
@@ -53,7 +57,7 @@ func (a *allocation) allocatePorts(ctx context.Context) error {
 			return noNodePort() // before any is claimed in vain
 		}
 		for i := range ports {
-			if (ports[i].NodePort != 0) != named || done.Has(ports[i].NodePort) {
+			if (ports[i].NodePort != 0) != named || done.Has(a.claimedPort(&ports[i])) {
 				continue
 			}
 			if a.old == nil && !named {
@@ -65,13 +69,32 @@ func (a *allocation) allocatePorts(ctx context.Context) error {
 			if err := a.allocatePort(ctx, &ports[i].NodePort, at); err != nil {
 				return err
 			}
-			done.Insert(ports[i].NodePort)
+			done.Insert(a.claimedPort(&ports[i]))
 			if number := ports[i].Port; of[number] == 0 {
 				of[number] = ports[i].NodePort
 			}
 		}
 	}
 	return nil
+}
+
+// shareNodePorts gives ports without a node port that of their number, if there is one.
+func shareNodePorts(ports []corev1.ServicePort, of map[int32]int32) {
+	for i := range ports {
+		if port := &ports[i]; port.NodePort == 0 {
+			port.NodePort = of[port.Port]
+		}
+	}
+}
+
+// claimedPort is a node port with the number of the ports that may have it, 0 if all may.
+type claimedPort struct{ nodePort, number int32 }
+
+func (a *allocation) claimedPort(port *corev1.ServicePort) claimedPort {
+	if a.old != nil {
+		return claimedPort{nodePort: port.NodePort}
+	}
+	return claimedPort{port.NodePort, port.Port}
 }
 
 // missingPorts is how many free node ports allocatePorts will look for. of are the node ports
