@@ -171,6 +171,7 @@ func TestNode(t *testing.T) {
 	f.create("", "pods", pod("yours", "two"))
 	mirror := pod("mirror", "one")
 	mirror.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}
+	mirror.Spec.ResourceClaims = nil // a mirror pod cannot have any
 	f.create("", "pods", mirror)
 	f.create("", "persistentvolumes", volume("disk-mine", "claim-mine", "stage-mine"))
 	f.create("", "persistentvolumes", volume("disk-yours", "claim-yours", "stage-yours"))

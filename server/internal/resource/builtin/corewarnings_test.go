@@ -36,7 +36,7 @@ func TestReplicationControllersKeepNonConvertibleFields(t *testing.T) {
 	for _, err := range r.Strategy.ValidateUpdate(obj, old) {
 		got = append(got, err.Error())
 	}
-	want := []string{`a: Not found: "x": unknown non-convertible field`, `spec.selector: Invalid value: {"a":"c"}: cannot update non-convertible selector`}
+	want := []string{"spec.template: Required value", `a: Not found: "x": unknown non-convertible field`, `spec.selector: Invalid value: {"a":"c"}: cannot update non-convertible selector`}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}

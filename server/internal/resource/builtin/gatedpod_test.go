@@ -40,6 +40,9 @@ func TestGatedPodIsOnlyNarrowed(t *testing.T) {
 		{"affinity of the node comes to that of pods", []string{apart}, []string{apart, required + "[" + term + "]"}, nil},
 		{"preferences come", []string{required + "[" + term + "]"}, []string{required + "[" + term + "]", prefer}, nil},
 		{"preferences go", []string{prefer}, nil, nil},
+		{"the selector and the affinity are wrong", []string{"spec.nodeSelector={a: b}", required + "[" + term + "]"}, []string{"spec.nodeSelector={a: c}", required + "[" + wider + "]"}, []string{
+			"Invalid spec.nodeSelector", terms + "[0]",
+		}},
 		{"gates come", nil, []string{"spec.schedulingGates=[{name: h}, {name: g}, {name: i}, {name: h}]"}, []string{
 			"Duplicate spec.schedulingGates[3]", "Forbidden spec.schedulingGates[2].name", "Forbidden spec.schedulingGates[3].name",
 		}},

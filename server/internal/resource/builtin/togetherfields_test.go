@@ -41,6 +41,14 @@ func TestFieldsTogether(t *testing.T) {
 			"Required spec.containers[0].restartPolicy", "NotSupported spec.containers[0].restartPolicyRules[0].action", "Required spec.containers[0].restartPolicyRules[0].exitCodes",
 		}},
 
+		{"pod", []string{c + "ports=[{name: -a, containerPort: 1}, {name: -a, containerPort: 2}]"}, []string{
+			"Invalid spec.containers[0].ports[0].name", "Invalid spec.containers[0].ports[1].name",
+		}},
+		{"pod", []string{"spec.ephemeralContainers=[{name: d, image: i, lifecycle: {}, restartPolicy: Always}]"}, []string{
+			"Forbidden spec.ephemeralContainers[0].restartPolicy", "Forbidden spec.ephemeralContainers[0].lifecycle", "Forbidden spec.ephemeralContainers",
+		}},
+		{"pod", []string{"metadata.annotations={kubernetes.io/config.mirror: a}", "spec.nodeName=node", "spec.resourceClaims=[{}]"}, []string{"Forbidden []"}},
+
 		{"daemonset", []string{"spec.updateStrategy={rollingUpdate: {maxUnavailable: x, maxSurge: 0}}"}, []string{
 			"Invalid spec.updateStrategy.rollingUpdate.maxUnavailable", "Required spec.updateStrategy.rollingUpdate.maxUnavailable",
 		}},

@@ -469,6 +469,8 @@ func TestValidateSubresource(t *testing.T) {
 	}{
 		{"pod", "ephemeralcontainers", nil, []string{debugger}, ""},
 		{"pod", "ephemeralcontainers", nil, []string{"spec.ephemeralContainers=[{name: d}]"}, "Required spec.ephemeralContainers[0].image"},
+		{"pod", "ephemeralcontainers", nil, []string{"spec.ephemeralContainers=[{name: d, image: ' i'}]"}, "Invalid spec.ephemeralContainers[0].image"},
+		{"pod", "ephemeralcontainers", nil, []string{"spec.ephemeralContainers=[{name: d, image: i, restartPolicyRules: [{action: Restart}]}]"}, "Forbidden spec.ephemeralContainers[0].restartPolicyRules"},
 		{"pod", "ephemeralcontainers", []string{debugger}, nil, "Forbidden spec.ephemeralContainers"},
 		{"pod", "ephemeralcontainers", []string{debugger}, []string{"spec.ephemeralContainers=[{name: d, image: other}]"}, "Forbidden spec.ephemeralContainers"},
 		{"pod", "resize", []string{resources("1")}, []string{resources("2")}, ""},

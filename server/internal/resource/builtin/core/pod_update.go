@@ -94,17 +94,17 @@ func validateAddedTolerations(now, before []corev1.Toleration) field.ErrorList {
 }
 
 // validateGateChange: scheduling gates may only be removed, and the node
-// selector and the node affinity of a gated pod only narrowed.
+// selector and then the node affinity of a gated pod only narrowed.
 func validateGateChange(pod, old *corev1.Pod) field.ErrorList {
 	errs := validateAddedGates(pod.Spec.SchedulingGates, old.Spec.SchedulingGates)
 	if len(old.Spec.SchedulingGates) > 0 {
-		errs = append(errs, validateNarrowedAffinity(nodeAffinity(pod.Spec.Affinity), nodeAffinity(old.Spec.Affinity))...)
 		for key, value := range old.Spec.NodeSelector {
 			if got, ok := pod.Spec.NodeSelector[key]; !ok || got != value {
 				errs = append(errs, field.Invalid(validate.SpecPath.Child("nodeSelector"), pod.Spec.NodeSelector, "only additions to spec.nodeSelector are allowed (no mutations or deletions)"))
 				break
 			}
 		}
+		errs = append(errs, validateNarrowedAffinity(nodeAffinity(pod.Spec.Affinity), nodeAffinity(old.Spec.Affinity))...)
 	}
 	return errs
 }

@@ -28,9 +28,7 @@ func replicationControllerRules() define.Rules[*corev1.ReplicationController] {
 			// kube-apiserver warns of the template as it was.
 			return podspec.WorkloadWarnings(rc, old, validate.SpecPath.Child("template"), old.Spec.Template)
 		},
-		ValidateUpdate: func(rc, old *corev1.ReplicationController) field.ErrorList {
-			return append(validateReplicationController(rc, old), validateNonConvertible(rc, old)...)
-		},
+		ValidateUpdate: validateReplicationController,
 		ValidateStatus: validateControllerStatus,
 	}
 }
@@ -78,6 +76,9 @@ func validateReplicationController(rc, old *corev1.ReplicationController) field.
 		errs = append(errs, field.Required(validate.SpecPath.Child("selector"), ""))
 	}
 	errs = append(errs, validateControllerTemplate(validate.SpecPath.Child("template"), rc)...)
+	if old != nil {
+		errs = append(errs, validateNonConvertible(rc, old)...)
+	}
 	// kube-apiserver has these rules in the tags of the type, and reports them last.
 	if old == nil {
 		errs = append(errs, validate.LongName(rc)...)

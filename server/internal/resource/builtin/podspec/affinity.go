@@ -1,8 +1,6 @@
 package podspec
 
 import (
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -104,8 +102,8 @@ func validateLabelKeys(path *field.Path, match, mismatch []string, selector *met
 func repeatedKeys(path *field.Path, match []string, selector *metav1.LabelSelector) field.ErrorList {
 	var errs field.ErrorList
 	seen, places := sets.KeySet(selector.MatchLabels), make(map[string]int, len(match))
-	for i, key := range slices.Backward(match) {
-		places[key] = i
+	for i, key := range match {
+		places[key] = i // the last one counts, as in kube-apiserver
 	}
 	for _, r := range selector.MatchExpressions {
 		if i, ok := places[r.Key]; ok && seen.Has(r.Key) {

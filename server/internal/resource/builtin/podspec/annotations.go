@@ -194,7 +194,7 @@ var podAnnotations = field.NewPath("metadata", "annotations")
 
 // ValidateNewPod checks a pod's annotations and spec.
 func ValidateNewPod(pod *corev1.Pod) field.ErrorList {
-	return append(validateAnnotations(podAnnotations, pod.Annotations, nil, &pod.Spec), ValidatePod(validate.SpecPath, &pod.Spec, pod.Name)...)
+	return append(validateAnnotations(podAnnotations, pod.Annotations, nil, &pod.Spec), ValidatePod(validate.SpecPath, &pod.Spec, &pod.ObjectMeta)...)
 }
 
 // ValidatePodProfiles checks that the annotations and the fields of a new pod name the same profiles.
@@ -205,7 +205,7 @@ func ValidatePodProfiles(pod *corev1.Pod) field.ErrorList {
 // ValidateChangedPod is ValidateNewPod for an update, before what may change.
 func ValidateChangedPod(pod, old *corev1.Pod) field.ErrorList {
 	errs := validateAnnotations(podAnnotations, pod.Annotations, old.Annotations, &pod.Spec)
-	errs = append(errs, ValidatePod(validate.SpecPath, &pod.Spec, pod.Name)...)
+	errs = append(errs, ValidatePod(validate.SpecPath, &pod.Spec, &pod.ObjectMeta)...)
 	return append(errs, validateAnnotationChanges(podAnnotations, pod.Annotations, old.Annotations, &pod.Spec)...)
 }
 

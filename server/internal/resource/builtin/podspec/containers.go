@@ -66,6 +66,7 @@ func validateContainers(path *field.Path, spec *corev1.PodSpec, refs references)
 	for i := range spec.EphemeralContainers {
 		at, c := path.Child("ephemeralContainers").Index(i), corev1.Container(spec.EphemeralContainers[i].EphemeralContainerCommon)
 		errs = append(errs, validateContainer(at, &c, spec, refs)...)
+		errs = append(errs, validateImage(at, c.Image)...) // also in a template, which may not have any
 		unique(at, c.Name)
 		errs = append(errs, validateEphemeralContainer(at, &spec.EphemeralContainers[i], targets)...)
 	}
@@ -184,11 +185,7 @@ func validateContainerPorts(path *field.Path, ports []corev1.ContainerPort) fiel
 	for i, p := range ports {
 		at := path.Index(i)
 		if p.Name != "" {
-			errs = append(errs, validate.Invalid(at.Child("name"), p.Name, validation.IsValidPortName(p.Name))...)
-			if names.Has(p.Name) {
-				errs = append(errs, field.Duplicate(at.Child("name"), p.Name))
-			}
-			names.Insert(p.Name)
+			errs = append(errs, validatePortName(at.Child("name"), p.Name, names)...)
 		}
 		if p.ContainerPort == 0 {
 			errs = append(errs, field.Required(at.Child("containerPort"), ""))
@@ -201,6 +198,19 @@ func validateContainerPorts(path *field.Path, ports []corev1.ContainerPort) fiel
 		errs = append(errs, Protocol(at.Child("protocol"), p.Protocol)...)
 	}
 	return errs
+}
+
+// validatePortName checks the name of a port. Of one that is none, it is not said that it is another
+// port's, too.
+func validatePortName(path *field.Path, name string, taken sets.Set[string]) field.ErrorList {
+	if messages := validation.IsValidPortName(name); len(messages) > 0 {
+		return validate.Invalid(path, name, messages)
+	}
+	if taken.Has(name) {
+		return field.ErrorList{field.Duplicate(path, name)}
+	}
+	taken.Insert(name)
+	return nil
 }
 
 // Protocol checks a transport protocol.
@@ -225,7 +235,8 @@ func claimHostPorts(path *field.Path, ports []corev1.ContainerPort, taken sets.S
 }
 
 // validateEphemeralContainer refuses what a container that is only there to
-// look (KEP-277) cannot have. names are the containers it may look at.
+// look (KEP-277) cannot have, in the order of the fields of kube-apiserver's own type. names are the
+// containers it may look at.
 func validateEphemeralContainer(path *field.Path, c *corev1.EphemeralContainer, names sets.Set[string]) field.ErrorList {
 	var errs field.ErrorList
 	if target := c.TargetContainerName; target != "" && !names.Has(target) {
@@ -237,13 +248,14 @@ func validateEphemeralContainer(path *field.Path, c *corev1.EphemeralContainer, 
 		}
 	}
 	forbid("ports", len(c.Ports) > 0)
+	forbid("resources", len(c.Resources.Limits)+len(c.Resources.Requests)+len(c.Resources.Claims) > 0)
+	forbid("resizePolicy", len(c.ResizePolicy) > 0)
+	forbid("restartPolicy", c.RestartPolicy != nil)
+	forbid("restartPolicyRules", len(c.RestartPolicyRules) > 0)
 	forbid("livenessProbe", c.LivenessProbe != nil)
 	forbid("readinessProbe", c.ReadinessProbe != nil)
 	forbid("startupProbe", c.StartupProbe != nil)
 	forbid("lifecycle", c.Lifecycle != nil)
-	forbid("resources", len(c.Resources.Limits)+len(c.Resources.Requests)+len(c.Resources.Claims) > 0)
-	forbid("resizePolicy", len(c.ResizePolicy) > 0)
-	forbid("restartPolicy", c.RestartPolicy != nil)
 	for i, mount := range c.VolumeMounts {
 		at := path.Child("volumeMounts").Index(i)
 		if mount.SubPath != "" {

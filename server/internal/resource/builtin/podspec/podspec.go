@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validate/content"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -21,14 +22,18 @@ import (
 // Validate checks the spec of a pod template, and most of a pod's: see ValidatePod. What is
 // wrong is told in kube-apiserver's order.
 func Validate(path *field.Path, spec *corev1.PodSpec) field.ErrorList {
-	return validateSpec(path, spec, "")
+	return validateSpec(path, spec, &metav1.ObjectMeta{})
 }
 
-// validateSpec is Validate of the spec of the named pod. The pods of a template have no names yet.
-func validateSpec(path *field.Path, spec *corev1.PodSpec, pod string) field.ErrorList {
-	errs, volumes := validateVolumes(path.Child("volumes"), spec.Volumes, pod)
+// validateSpec is Validate of the spec of a pod. The pods of a template have no metadata yet.
+func validateSpec(path *field.Path, spec *corev1.PodSpec, pod *metav1.ObjectMeta) field.ErrorList {
+	errs, volumes := validateVolumes(path.Child("volumes"), spec.Volumes, pod.Name)
 	claims := claimNamesOf(spec.ResourceClaims)
-	errs = append(errs, validatePodClaims(path.Child("resourceClaims"), spec.ResourceClaims)...)
+	if _, mirror := pod.Annotations[mirrorAnnotation]; mirror && len(spec.ResourceClaims) > 0 {
+		errs = append(errs, field.Forbidden(field.NewPath(""), "static pods do not support resource claims"))
+	} else {
+		errs = append(errs, validatePodClaims(path.Child("resourceClaims"), spec.ResourceClaims)...)
+	}
 	errs = append(errs, validateContainers(path, spec, references{volumes, claims})...)
 	errs = append(errs, validatePodResources(path.Child("resources"), spec, claims)...)
 	errs = append(errs, hostNetworkPorts(path, spec)...)
@@ -52,9 +57,9 @@ func validateSpec(path *field.Path, spec *corev1.PodSpec, pod string) field.Erro
 	return append(errs, validateVariableFiles(path, spec)...)
 }
 
-// ValidatePod checks the spec of the named pod.
-func ValidatePod(path *field.Path, spec *corev1.PodSpec, name string) field.ErrorList {
-	errs := validateSpec(path, spec, name)
+// ValidatePod checks the spec of a pod.
+func ValidatePod(path *field.Path, spec *corev1.PodSpec, pod *metav1.ObjectMeta) field.ErrorList {
+	errs := validateSpec(path, spec, pod)
 	if spec.ServiceAccountName == "" {
 		errs = append(errs, forbidTokens(path.Child("volumes"), spec.Volumes)...)
 	}
@@ -85,11 +90,16 @@ func forbidTokens(path *field.Path, volumes []corev1.Volume) field.ErrorList {
 func validateImages(path *field.Path, containers []corev1.Container) field.ErrorList {
 	var errs field.ErrorList
 	for i := range containers {
-		if image := containers[i].Image; strings.TrimSpace(image) != image {
-			errs = append(errs, field.Invalid(path.Index(i).Child("image"), image, "must not have leading or trailing whitespace"))
-		}
+		errs = append(errs, validateImage(path.Index(i), containers[i].Image)...)
 	}
 	return errs
+}
+
+func validateImage(container *field.Path, image string) field.ErrorList {
+	if strings.TrimSpace(image) == image {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(container.Child("image"), image, "must not have leading or trailing whitespace")}
 }
 
 // validateNames checks the fields that name other things, and those between them.
@@ -146,16 +156,11 @@ func validateHostUsers(path *field.Path, spec *corev1.PodSpec) field.ErrorList {
 	if spec.HostIPC {
 		errs = append(errs, field.Forbidden(path.Child("HostIPC"), why))
 	}
-	for _, list := range []struct {
-		name       string
-		containers []corev1.Container
-	}{{"initContainers", spec.InitContainers}, {"containers", spec.Containers}} {
-		for i := range list.containers {
-			if len(list.containers[i].VolumeDevices) > 0 {
-				errs = append(errs, field.Forbidden(path.Child(list.name).Index(i).Child("volumeDevices"), why))
-			}
+	visitContainers(path, spec, func(at *field.Path, c *corev1.Container) {
+		if len(c.VolumeDevices) > 0 {
+			errs = append(errs, field.Forbidden(at.Child("volumeDevices"), why))
 		}
-	}
+	})
 	return errs
 }
 
