@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // TestValidateServices: all that is wrong with a Service is told, in kube-apiserver's order.
@@ -29,6 +31,33 @@ func TestValidateServices(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestStatusOfBalancers: what a controller says of a load balancer is checked, and what was stored
+// before stays.
+func TestStatusOfBalancers(t *testing.T) {
+	for _, tt := range []struct {
+		ingress string
+		want    []string
+	}{
+		{"{ip: 192.0.2.1, hostname: a.example.com}", nil},
+		{"{ip: 192.0.2.1, ipMode: Proxy}", nil},
+		{"{ip: 192.0.2.01}", nil}, // it was stored
+		{"{ip: 192.0.2.02}", []string{"Invalid status.loadBalancer.ingress[0].ip"}},
+		{"{ip: 192.0.2.1, ipMode: vip}", []string{"NotSupported status.loadBalancer.ingress[0].ipMode"}},
+		{"{hostname: a_b, ipMode: VIP}", []string{"Forbidden status.loadBalancer.ingress[0].ipMode", "Invalid status.loadBalancer.ingress[0].hostname"}},
+		{"{hostname: 192.0.2.1}", []string{"Invalid status.loadBalancer.ingress[0].hostname"}},
+	} {
+		r, old := manifest(t, "service-balanced", "status.loadBalancer.ingress=[{ip: 192.0.2.01}]")
+		_, obj := manifest(t, "service-balanced", "status.loadBalancer.ingress=["+tt.ingress+"]")
+		if got := complaints(r.Strategy.ValidateStatus(obj, old)); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: got %q, want %q", tt.ingress, got, tt.want)
+		}
+		first := obj.(*corev1.Service).Status.LoadBalancer.Ingress[0]
+		if first.IP != "" && first.IPMode == nil {
+			t.Errorf("%s: nothing says how the address is served", tt.ingress)
+		}
 	}
 }
 

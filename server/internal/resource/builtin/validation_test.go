@@ -258,7 +258,7 @@ func TestValidate(t *testing.T) {
 		{"pod", []string{"spec.hostNetwork=true", pod + "ports=[{containerPort: 80, hostPort: 81}]"}, "Invalid spec.containers[0].ports[0].hostPort"},
 		{"pod", []string{pod + "env=[{name: a, valueFrom: {fieldRef: {fieldPath: spec.nothing}}}]"}, "Invalid spec.containers[0].env[0].valueFrom.fieldRef.fieldPath"},
 		{"pod", []string{pod + "env=[{name: a, valueFrom: {fieldRef: {fieldPath: metadata.labels}}}]"}, "NotSupported spec.containers[0].env[0].valueFrom.fieldRef.fieldPath"},
-		{"pod", []string{pod + "env=[{name: a, valueFrom: {fieldRef: {fieldPath: \"metadata.labels['a b']\"}}}]"}, "Invalid spec.containers[0].env[0].valueFrom.fieldRef.fieldPath"},
+		{"pod", []string{pod + "env=[{name: a, valueFrom: {fieldRef: {fieldPath: \"metadata.labels['a b']\"}}}]"}, "Invalid spec.containers[0].env[0].valueFrom.fieldRef"},
 		{"pod", []string{pod + "env=[{name: a, valueFrom: {resourceFieldRef: {resource: limits.tpu}}}]"}, "NotSupported spec.containers[0].env[0].valueFrom.resourceFieldRef.resource"},
 		{"pod", []string{pod + "volumeMounts.0.subPath=/abs"}, "Invalid spec.containers[0].volumeMounts.subPath"},
 		{"pod", []string{pod + "volumeMounts.0.mountPropagation=Bidirectional"}, "Forbidden spec.containers[0].volumeMounts.mountPropagation"},

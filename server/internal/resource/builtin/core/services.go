@@ -68,6 +68,11 @@ func defaultService(svc *corev1.Service) {
 	}
 	if spec.Type == corev1.ServiceTypeLoadBalancer {
 		define.SetDefaultPtr(&spec.AllocateLoadBalancerNodePorts, true)
+		for i := range svc.Status.LoadBalancer.Ingress {
+			if ingress := &svc.Status.LoadBalancer.Ingress[i]; ingress.IP != "" {
+				define.SetDefaultPtr(&ingress.IPMode, corev1.LoadBalancerIPModeVIP)
+			}
+		}
 	}
 	if spec.Type == corev1.ServiceTypeExternalName {
 		return

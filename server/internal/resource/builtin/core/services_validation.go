@@ -244,12 +244,41 @@ func validateServiceUpdate(svc, old *corev1.Service) field.ErrorList {
 	return errs
 }
 
-// validateServiceStatus: only a service with a load balancer has addresses of one.
-func validateServiceStatus(svc, _ *corev1.Service) field.ErrorList {
-	if svc.Spec.Type == corev1.ServiceTypeLoadBalancer || len(svc.Status.LoadBalancer.Ingress) == 0 {
-		return nil
+// validateServiceStatus checks the addresses of a load balancer, which only some services have. Those
+// that were there before may have any form that was allowed then.
+func validateServiceStatus(svc, old *corev1.Service) field.ErrorList {
+	ingresses, path := svc.Status.LoadBalancer.Ingress, field.NewPath("status", "loadBalancer", "ingress")
+	if svc.Spec.Type != corev1.ServiceTypeLoadBalancer && len(ingresses) > 0 {
+		return field.ErrorList{field.Forbidden(path, "may only be used when `spec.type` is 'LoadBalancer'")}
 	}
-	return field.ErrorList{field.Forbidden(field.NewPath("status", "loadBalancer", "ingress"), "may only be used when `spec.type` is 'LoadBalancer'")}
+	before := sets.New[string]()
+	for _, ingress := range old.Status.LoadBalancer.Ingress {
+		before.Insert(ingress.IP)
+	}
+	var errs field.ErrorList
+	for i, ingress := range ingresses {
+		at := path.Index(i)
+		if ingress.IP != "" && !before.Has(ingress.IP) {
+			errs = append(errs, validate.IP(at.Child("ip"), ingress.IP)...)
+		}
+		errs = append(errs, validateIPMode(at.Child("ipMode"), &ingress)...)
+		if ingress.Hostname != "" {
+			errs = append(errs, validate.Invalid(at.Child("hostname"), ingress.Hostname, validation.IsDNS1123Subdomain(ingress.Hostname))...)
+			errs = append(errs, validate.NotAddress(at.Child("hostname"), ingress.Hostname)...)
+		}
+	}
+	return errs
+}
+
+// validateIPMode checks how a load balancer's address is served. One without is given a mode by defaults.
+func validateIPMode(path *field.Path, ingress *corev1.LoadBalancerIngress) field.ErrorList {
+	switch {
+	case ingress.IPMode == nil:
+		return nil
+	case ingress.IP == "":
+		return field.ErrorList{field.Forbidden(path, "may not be specified when `ip` is not set")}
+	}
+	return validate.Supported(path, *ingress.IPMode, corev1.LoadBalancerIPModeProxy, corev1.LoadBalancerIPModeVIP)
 }
 
 func serviceWarnings(svc, _ *corev1.Service) []string {

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	netutils "k8s.io/utils/net"
 
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
@@ -80,7 +79,7 @@ func validateIngress(spec *networkingv1.IngressSpec, old oldIngress) field.Error
 	for i, rule := range spec.Rules {
 		at := validate.SpecPath.Child("rules").Index(i)
 		if rule.Host != "" {
-			errs = append(errs, notAddress(at.Child("host"), rule.Host)...)
+			errs = append(errs, validate.NotAddress(at.Child("host"), rule.Host)...)
 			errs = append(errs, ingressHost(at.Child("host"), rule.Host)...)
 		}
 		if !old.wrongWildcards || !strings.Contains(rule.Host, "*") {
@@ -110,13 +109,6 @@ func validateClassNames(ing *networkingv1.Ingress) field.ErrorList {
 	}
 	at := field.NewPath("annotations").Child(ingressClassAnnotation) // kube-apiserver's path
 	return field.ErrorList{field.Invalid(at, class, "must match `ingressClassName` when both are specified")}
-}
-
-func notAddress(path *field.Path, host string) field.ErrorList {
-	if netutils.ParseIPSloppy(host) != nil {
-		return field.ErrorList{field.Invalid(path, host, "must be a DNS name, not an IP address")}
-	}
-	return nil
 }
 
 func ingressHost(path *field.Path, host string) field.ErrorList {
@@ -224,7 +216,7 @@ func validateIngressStatus(ing, old *networkingv1.Ingress) field.ErrorList {
 		}
 		if ingress.Hostname != "" {
 			errs = append(errs, validate.Invalid(at.Child("hostname"), ingress.Hostname, validation.IsDNS1123Subdomain(ingress.Hostname))...)
-			errs = append(errs, notAddress(at.Child("hostname"), ingress.Hostname)...)
+			errs = append(errs, validate.NotAddress(at.Child("hostname"), ingress.Hostname)...)
 		}
 	}
 	return errs

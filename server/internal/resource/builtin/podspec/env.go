@@ -20,6 +20,8 @@ var (
 	envFields = sets.New("metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName",
 		"status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs")
 	volumeFields = sets.New("metadata.name", "metadata.namespace", "metadata.uid", "metadata.annotations", "metadata.labels")
+	// hiddenFields are those that selectors know, and that cannot be shown.
+	hiddenFields = sets.New("spec.restartPolicy", "spec.schedulerName", "status.phase")
 )
 
 // shownResources are the amounts of a container that can be shown to it.
@@ -150,24 +152,33 @@ func validateFieldRef(path *field.Path, ref *corev1.ObjectFieldSelector, shown s
 	base, key, subscripted := subscript(ref.FieldPath)
 	switch {
 	case subscripted && base == "metadata.labels":
-		return validate.Invalid(at, key, validation.IsQualifiedName(key))
+		return validate.Invalid(path, key, validation.IsQualifiedName(key))
 	case subscripted && base == "metadata.annotations":
-		return validate.Invalid(at, key, validation.IsQualifiedName(strings.ToLower(key)))
+		return annotationKey(path, key)
 	case subscripted:
-		return field.ErrorList{field.Invalid(at, ref.FieldPath, "does not support subscript")}
-	case !envFields.Has(base) && !volumeFields.Has(base):
+		return field.ErrorList{field.Invalid(at, ref.FieldPath, "error converting fieldPath: field label does not support subscript: "+ref.FieldPath)}
+	case base == "spec.host": // what old clients call it
+		base = "spec.nodeName"
+	case !envFields.Has(base) && !volumeFields.Has(base) && !hiddenFields.Has(base):
 		return field.ErrorList{field.Invalid(at, ref.FieldPath, "error converting fieldPath: field label not supported: "+ref.FieldPath)}
-	case !shown.Has(base):
-		return field.ErrorList{field.NotSupported(at, ref.FieldPath, sets.List(shown))}
+	}
+	if !shown.Has(base) {
+		return field.ErrorList{field.NotSupported(at, base, sets.List(shown))}
 	}
 	return nil
+}
+
+// annotationKey checks a key, in which upper case is allowed before the slash, too.
+func annotationKey(path *field.Path, key string) field.ErrorList {
+	key = strings.ToLower(key)
+	return validate.Invalid(path, key, validation.IsQualifiedName(key))
 }
 
 // subscript splits metadata.labels['key'] into its parts.
 func subscript(path string) (base, key string, ok bool) {
 	base, rest, found := strings.Cut(path, "['")
 	key, closed := strings.CutSuffix(rest, "']")
-	if !found || !closed {
+	if base == "" || !found || !closed {
 		return path, "", false
 	}
 	return base, key, true

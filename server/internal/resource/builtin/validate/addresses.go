@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	netutils "k8s.io/utils/net"
 )
 
 // IP checks an address in a field that has taken any form of it since the first version of the API:
@@ -18,6 +19,14 @@ func IP(path *field.Path, value string) field.ErrorList {
 // CIDR is IP for a range.
 func CIDR(path *field.Path, value string) field.ErrorList {
 	return validation.IsValidCIDRForLegacyField(path, value, true, nil)
+}
+
+// NotAddress complains about an address where a DNS name belongs.
+func NotAddress(path *field.Path, host string) field.ErrorList {
+	if netutils.ParseIPSloppy(host) != nil {
+		return field.ErrorList{field.Invalid(path, host, "must be a DNS name, not an IP address")}
+	}
+	return nil
 }
 
 // IsOwnSlice reports whether an EndpointSlice is that of the API server, or of what serves metrics in the
