@@ -123,6 +123,9 @@ func (e *expressions) declare(path *field.Path, variables []admissionv1.Variable
 		}
 		names.Insert(v.Name)
 		errs = append(errs, e.check(at.Child("expression"), v.Expression, cel.Declarations{Authorizer: true})...)
+		if strings.TrimSpace(v.Expression) == "" {
+			continue // kube-apiserver complains about its use, too
+		}
 		for _, c := range e.compilers {
 			if e.work() > cel.MaxWork && !e.before.Has(v.Expression) {
 				break // which is the error of what comes next

@@ -2,6 +2,7 @@ package admissionregistration
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -114,24 +115,32 @@ func validatePolicyMatch(param *admissionv1.ParamKind, match *admissionv1.MatchR
 }
 
 func validateParamKind(path *field.Path, param *admissionv1.ParamKind) field.ErrorList {
-	errs := validate.Required(path.Child("apiVersion"), param.APIVersion)
-	if param.APIVersion != "" {
-		gv, err := schema.ParseGroupVersion(param.APIVersion)
-		switch {
-		case err != nil:
-			errs = append(errs, field.Invalid(path.Child("apiVersion"), param.APIVersion, err.Error()))
-		case gv.Version == "":
-			errs = append(errs, field.Invalid(path.Child("apiVersion"), param.APIVersion, "version must be specified"))
-		default:
-			if gv.Group != "" {
-				errs = append(errs, validate.Invalid(path.Child("apiVersion"), gv.Group, validation.IsDNS1123Subdomain(gv.Group))...)
-			}
-			errs = append(errs, validate.Invalid(path.Child("apiVersion"), gv.Version, validation.IsDNS1035Label(gv.Version))...)
-		}
-	}
+	errs := validateParamVersion(path.Child("apiVersion"), param.APIVersion)
 	errs = append(errs, validate.Required(path.Child("kind"), param.Kind)...)
 	if problems := validation.IsDNS1035Label(strings.ToLower(param.Kind)); param.Kind != "" && len(problems) > 0 {
 		errs = append(errs, field.Invalid(path.Child("kind"), param.Kind, "may have mixed case, but should otherwise match: "+strings.Join(problems, ",")))
+	}
+	return errs
+}
+
+// validateParamVersion says all that is wrong with a group, and with a version, in one error each.
+func validateParamVersion(path *field.Path, apiVersion string) field.ErrorList {
+	if apiVersion == "" {
+		return field.ErrorList{field.Required(path, "")}
+	}
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil {
+		return field.ErrorList{field.Invalid(path, apiVersion, err.Error())}
+	}
+	var errs field.ErrorList
+	if problems := validation.IsDNS1123Subdomain(gv.Group); gv.Group != "" && len(problems) > 0 {
+		errs = append(errs, field.Invalid(path, gv.Group, strings.Join(problems, ",")))
+	}
+	if gv.Version == "" {
+		return append(errs, field.Invalid(path, apiVersion, "version must be specified"))
+	}
+	if problems := validation.IsDNS1035Label(gv.Version); len(problems) > 0 {
+		errs = append(errs, field.Invalid(path, gv.Version, strings.Join(problems, ",")))
 	}
 	return errs
 }
@@ -183,30 +192,41 @@ func validateMutableOperations(path *field.Path, match *admissionv1.MatchResourc
 
 func validatingPolicyBindingRules() define.Rules[*admissionv1.ValidatingAdmissionPolicyBinding] {
 	return define.Rules[*admissionv1.ValidatingAdmissionPolicyBinding]{
-		Default:        func(b *admissionv1.ValidatingAdmissionPolicyBinding) { defaultMatch(b.Spec.MatchResources) },
-		ValidateCreate: func(b *admissionv1.ValidatingAdmissionPolicyBinding) field.ErrorList { return validateNewName(b.Name) },
-		Validate: func(b *admissionv1.ValidatingAdmissionPolicyBinding) field.ErrorList {
-			errs := validatePolicyBinding(b.Spec.PolicyName, b.Spec.ParamRef, b.Spec.MatchResources)
-			at := validate.SpecPath.Child("validationActions")
-			seen := sets.New[admissionv1.ValidationAction]()
-			for i, action := range b.Spec.ValidationActions {
-				errs = append(errs, validate.Supported(at.Index(i), action, admissionv1.Deny, admissionv1.Warn, admissionv1.Audit)...)
-				if seen.Has(action) {
-					errs = append(errs, field.Duplicate(at.Index(i), action))
-				}
-				seen.Insert(action)
-			}
-			if seen.HasAll(admissionv1.Deny, admissionv1.Warn) {
-				errs = append(errs, field.Invalid(at, b.Spec.ValidationActions, "must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)"))
-			}
-			// kube-apiserver has these rules in the tags of the type, and reports them last.
-			errs = append(errs, validate.Required(policyNamePath, b.Spec.PolicyName)...)
-			if len(b.Spec.ValidationActions) == 0 {
-				errs = append(errs, field.Required(at, ""))
-			}
-			return errs
+		Default: func(b *admissionv1.ValidatingAdmissionPolicyBinding) { defaultMatch(b.Spec.MatchResources) },
+		ValidateCreate: func(b *admissionv1.ValidatingAdmissionPolicyBinding) field.ErrorList {
+			return slices.Concat(validateValidatingBinding(&b.Spec), validateNewName(b.Name), tagsOfValidatingBinding(&b.Spec))
+		},
+		ValidateUpdate: func(b, _ *admissionv1.ValidatingAdmissionPolicyBinding) field.ErrorList {
+			return append(validateValidatingBinding(&b.Spec), tagsOfValidatingBinding(&b.Spec)...)
 		},
 	}
+}
+
+var actionsPath = validate.SpecPath.Child("validationActions")
+
+func validateValidatingBinding(spec *admissionv1.ValidatingAdmissionPolicyBindingSpec) field.ErrorList {
+	errs := validatePolicyBinding(spec.PolicyName, spec.ParamRef, spec.MatchResources)
+	seen := sets.New[admissionv1.ValidationAction]()
+	for i, action := range spec.ValidationActions {
+		errs = append(errs, validate.Supported(actionsPath.Index(i), action, admissionv1.Deny, admissionv1.Warn, admissionv1.Audit)...)
+		if seen.Has(action) {
+			errs = append(errs, field.Duplicate(actionsPath.Index(i), action))
+		}
+		seen.Insert(action)
+	}
+	if seen.HasAll(admissionv1.Deny, admissionv1.Warn) {
+		errs = append(errs, field.Invalid(actionsPath, spec.ValidationActions, "must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)"))
+	}
+	return errs
+}
+
+// tagsOfValidatingBinding are the rules that kube-apiserver has in the tags of the type, and reports last.
+func tagsOfValidatingBinding(spec *admissionv1.ValidatingAdmissionPolicyBindingSpec) field.ErrorList {
+	errs := validate.Required(policyNamePath, spec.PolicyName)
+	if len(spec.ValidationActions) == 0 {
+		errs = append(errs, field.Required(actionsPath, ""))
+	}
+	return errs
 }
 
 func mutatingPolicyBindingRules() define.Rules[*admissionv1.MutatingAdmissionPolicyBinding] {

@@ -2,6 +2,7 @@ package admissionregistration
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -78,6 +79,7 @@ func TestMistakesInValidatingPolicies(t *testing.T) {
 		"nothing validated":   {func(p *policy) { p.Spec.Validations = nil }, []string{"spec.validations|at least one item", "spec.auditAnnotations|at least one item"}},
 		"param kind":          {func(p *policy) { p.Spec.ParamKind = &admissionv1.ParamKind{} }, []string{"spec.paramKind.apiVersion|Required", "spec.paramKind.kind|Required"}},
 		"param version":       {func(p *policy) { p.Spec.ParamKind = &admissionv1.ParamKind{APIVersion: "a/b/c", Kind: "K"} }, []string{"spec.paramKind.apiVersion|unexpected GroupVersion"}},
+		"param group":         {func(p *policy) { p.Spec.ParamKind = &admissionv1.ParamKind{APIVersion: "A/", Kind: "K"} }, []string{"spec.paramKind.apiVersion|RFC 1123 subdomain", "spec.paramKind.apiVersion|version must be specified"}},
 		"param kind's name":   {func(p *policy) { p.Spec.ParamKind = &admissionv1.ParamKind{APIVersion: "v1", Kind: "No Kind"} }, []string{"spec.paramKind.kind|may have mixed case"}},
 		"syntax":              {func(p *policy) { p.Spec.Validations[0].Expression = "object.x in 'x'" }, []string{"spec.validations[0].expression|compilation failed: ERROR: <input>:1:"}},
 		"not a boolean":       {func(p *policy) { p.Spec.Validations[0].Expression = "'yes'" }, []string{"spec.validations[0].expression|must evaluate to bool"}},
@@ -99,6 +101,10 @@ func TestMistakesInValidatingPolicies(t *testing.T) {
 		"variable before": {func(p *policy) {
 			p.Spec.Variables = []admissionv1.Variable{{Name: "a", Expression: "variables.b"}, {Name: "b", Expression: "1"}}
 		}, []string{"spec.variables[0].expression|undefined field 'b'"}},
+		"use of no expression": {func(p *policy) {
+			p.Spec.Variables = []admissionv1.Variable{{Name: "x", Expression: " "}}
+			p.Spec.Validations[0].Expression = "variables.x == 1"
+		}, []string{"spec.variables[0].expression|expression is not specified", "spec.validations[0].expression|undefined field 'x'"}},
 		"variable's expression": {func(p *policy) { p.Spec.Variables = []admissionv1.Variable{{Name: "a"}} }, []string{"spec.variables[0].expression|expression is not specified"}},
 		"message lines":         {func(p *policy) { p.Spec.Validations[0].Message = "a\nb" }, []string{"spec.validations[0].message|line breaks"}},
 		"empty message":         {func(p *policy) { p.Spec.Validations[0].Message = " " }, []string{"spec.validations[0].message|must be non-empty"}},
@@ -208,9 +214,29 @@ func TestMistakesInPolicyBindings(t *testing.T) {
 			b := &binding{Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: "a", ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}}}
 			rules.Default(b)
 			c.change(b)
-			checkErrors(t, rules.Validate(b), c.want...)
+			checkErrors(t, rules.ValidateCreate(b), c.want...)
 		})
 	}
+}
+
+// TestOrderOfMistakes: what is in the tags of a type comes behind everything else, and a version that is
+// there twice is not looked at twice, as by kube-apiserver.
+func TestOrderOfMistakes(t *testing.T) {
+	check := func(errs field.ErrorList, want ...string) {
+		t.Helper()
+		var got []string
+		for _, err := range errs {
+			got = append(got, err.Field)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", errs, want)
+		}
+	}
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "a" + staticSuffix}}
+	binding.Spec.ParamRef = &admissionv1.ParamRef{Name: "a"}
+	check(validatingPolicyBindingRules().ValidateCreate(binding), "spec.paramRef.parameterNotFoundAction", "metadata.name", "spec.policyName", "spec.validationActions")
+	check(validatingPolicyBindingRules().ValidateUpdate(binding, binding), "spec.paramRef.parameterNotFoundAction", "spec.policyName", "spec.validationActions")
+	check(validateReviewVersions(field.NewPath("v"), []string{"V1", "V1", "v1"}), "v[0]", "v[1]")
 }
 
 // A policy that is stored may keep an expression that a new one could not have.

@@ -212,6 +212,7 @@ func validateReviewVersions(path *field.Path, versions []string) field.ErrorList
 	for i, v := range versions {
 		if seen.Has(v) {
 			errs = append(errs, field.Invalid(path.Index(i), v, "duplicate version"))
+			continue // what else is wrong has been said of the first one
 		}
 		seen.Insert(v)
 		for _, message := range validation.IsDNS1035Label(v) {
