@@ -100,6 +100,7 @@ func TestVerdictsOnCertificateRequests(t *testing.T) {
 	set(422, "status", condition("Approved=True"), `status.conditions: Forbidden: updates may not add a condition of type "Approved"`)
 	set(200, "approval", condition("Approved=True"), ``)
 	set(422, "approval", condition("Example=True"), `status.conditions: Forbidden: updates may not remove a condition of type "Approved"`)
+	set(422, "status", condition("Approved=True", "Denied=True"), `updates may not add a condition of type "Denied", status.conditions: Invalid value: `)
 	set(422, "status", condition("Failed=True"), `status.conditions: Forbidden: updates may not remove a condition of type "Approved"`)
 	set(200, "status", condition("Approved=True", "Failed=True"), ``)
 	set(422, "status", `{"certificate":"AAAA"}`, `status.certificate: Invalid value: "<certificate data>": must contain at least one CERTIFICATE PEM block`)

@@ -193,6 +193,11 @@ func TestPodRequestEnds(t *testing.T) {
 		"a key in the chain": {pending, change(good, func(s *certificatesv1.PodCertificateRequestStatus) {
 			s.CertificateChain += "-----BEGIN KEY-----\n-----END KEY-----\n"
 		}), []string{"Invalid status.certificateChain"}},
+		"no times, and a key in the chain": {pending, change(good, func(s *certificatesv1.PodCertificateRequestStatus) {
+			s.CertificateChain += "-----BEGIN KEY-----\n-----END KEY-----\n"
+			s.NotBefore, s.NotAfter, s.BeginRefreshAt = nil, nil, nil
+		}),
+			[]string{"Required status.notBefore", "Required status.notAfter", "Required status.beginRefreshAt"}},
 		"no times": {pending, change(good, func(s *certificatesv1.PodCertificateRequestStatus) {
 			s.NotBefore, s.NotAfter, s.BeginRefreshAt = nil, nil, nil
 		}),

@@ -105,9 +105,7 @@ var conditionsPath = field.NewPath("status", "conditions")
 // validateConditions checks the conditions. What is wrong with the old ones, too, may stay.
 func validateConditions(r, old *certificatesv1.CertificateSigningRequest) field.ErrorList {
 	var errs field.ErrorList
-	hasOld := func(kind certificatesv1.RequestConditionType) bool { return len(conditionsOf(old, kind)) > 0 }
-	untyped, contradictory := hasOld(""), hasOld(certificatesv1.CertificateApproved) && hasOld(certificatesv1.CertificateDenied)
-	repeated := repeatsType(old)
+	untyped, repeated := len(conditionsOf(old, "")) > 0, repeatsType(old)
 	seen := sets.New[certificatesv1.RequestConditionType]()
 	for i, c := range r.Status.Conditions {
 		at := conditionsPath.Index(i)
@@ -115,16 +113,24 @@ func validateConditions(r, old *certificatesv1.CertificateSigningRequest) field.
 			errs = append(errs, field.Required(at.Child("type"), ""))
 		}
 		errs = append(errs, validateConditionStatus(at.Child("status"), c)...)
-		again := seen.Has(c.Type)
-		seen.Insert(c.Type)
-		if slices.Contains(verdicts, c.Type) && !contradictory && seen.HasAll(verdicts...) {
-			errs = append(errs, field.Invalid(conditionsPath, bothVerdicts, oneVerdict))
-		}
-		if again && !repeated {
+		if seen.Has(c.Type) && !repeated {
 			errs = append(errs, field.Duplicate(at.Child("type"), c.Type))
 		}
+		seen.Insert(c.Type)
 	}
 	return errs
+}
+
+// tagOfVerdicts refuses a request that is approved and denied, unless it was both before. kube-apiserver
+// has this rule in the tags of the type, and reports it last.
+func tagOfVerdicts(r, old *certificatesv1.CertificateSigningRequest) field.ErrorList {
+	both := func(r *certificatesv1.CertificateSigningRequest) bool {
+		return len(conditionsOf(r, certificatesv1.CertificateApproved)) > 0 && len(conditionsOf(r, certificatesv1.CertificateDenied)) > 0
+	}
+	if !both(r) || both(old) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(conditionsPath, bothVerdicts, oneVerdict)}
 }
 
 // What Kubernetes' declarative validation says of a request that is approved and denied.
@@ -171,7 +177,7 @@ func more(before, now int) bool  { return now > before }
 
 // validateApproval: a verdict stays.
 func validateApproval(_ string, r, old *certificatesv1.CertificateSigningRequest) field.ErrorList {
-	return append(validateConditions(r, old), forbidChange(r, old, "remove", lasting, fewer)...)
+	return slices.Concat(validateConditions(r, old), forbidChange(r, old, "remove", lasting, fewer), tagOfVerdicts(r, old))
 }
 
 // validateSigningStatus: a signer reports, but does not judge.
@@ -189,7 +195,7 @@ func validateSigningStatus(r, old *certificatesv1.CertificateSigningRequest) fie
 	if changed && len(old.Status.Certificate) > 0 {
 		errs = append(errs, field.Forbidden(path, "updates may not modify existing certificate content"))
 	}
-	return errs
+	return append(errs, tagOfVerdicts(r, old)...)
 }
 
 // checkCertificate checks that there is nothing, or a chain of certificates in PEM (RFC 7468).

@@ -99,13 +99,11 @@ func checkOutcomes(conditions []metav1.Condition) field.ErrorList {
 // checkIssued checks the chain of certificates that a signer has made, and that the times in the
 // status are those of its first one.
 func checkIssued(r *certificatesv1.PodCertificateRequest) field.ErrorList {
-	leaf, errs := readChain(r.Status.CertificateChain)
-	if leaf != nil {
-		errs = append(errs, checkNames(leaf)...)
-	}
+	leaf, rest, errs := readLeaf(r.Status.CertificateChain)
 	if leaf == nil {
 		return errs
 	}
+	errs = checkNames(leaf)
 	request, err := x509.ParseCertificateRequest(r.Spec.StubPKCS10Request)
 	if err != nil {
 		return append(errs, field.Invalid(field.NewPath("spec", "stubPKCS10Request"), field.OmitValueType{}, "must be a valid PKCS#10 CSR"))
@@ -116,35 +114,47 @@ func checkIssued(r *certificatesv1.PodCertificateRequest) field.ErrorList {
 	if errs = append(errs, requireTimes(&r.Status)...); len(errs) > 0 {
 		return errs
 	}
-	return checkTimes(r, leaf)
+	if errs = checkTimes(r, leaf); len(errs) > 0 {
+		return errs
+	}
+	return checkIntermediates(r.Status.CertificateChain, rest)
 }
 
-// readChain reads PEM blocks of certificates, and returns the first; nil if it cannot be read.
-func readChain(chain string) (*x509.Certificate, field.ErrorList) {
+// readLeaf reads the first of the PEM blocks of certificates, and returns it with the others; nil if it cannot be read.
+func readLeaf(chain string) (leaf *x509.Certificate, rest []byte, errs field.ErrorList) {
 	if len(chain) > maxChain {
-		return nil, field.ErrorList{field.TooLong(chainPath, chain, maxChain)}
+		return nil, nil, field.ErrorList{field.TooLong(chainPath, chain, maxChain)}
 	}
-	refuse := func(why string) field.ErrorList { return field.ErrorList{field.Invalid(chainPath, chain, why)} }
 	block, rest := pem.Decode([]byte(chain))
 	switch {
 	case block == nil:
-		return nil, refuse("issued certificate chain must contain at least one certificate")
+		return nil, nil, refuseChain(chain, "issued certificate chain must contain at least one certificate")
 	case block.Type != certificateBlock:
-		return nil, refuse("issued certificate chain must consist entirely of CERTIFICATE PEM blocks")
+		return nil, nil, refuseChain(chain, "issued certificate chain must consist entirely of CERTIFICATE PEM blocks")
 	}
 	leaf, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
-		return nil, refuse("leaf certificate does not parse as valid X.509")
+		return nil, nil, refuseChain(chain, "leaf certificate does not parse as valid X.509")
 	}
-	for block, rest = pem.Decode(rest); block != nil; block, rest = pem.Decode(rest) {
+	return leaf, rest, nil
+}
+
+// checkIntermediates checks the PEM blocks behind the first, which kube-apiserver looks at last.
+func checkIntermediates(chain string, others []byte) field.ErrorList {
+	for block, rest := pem.Decode(others); block != nil; block, rest = pem.Decode(rest) {
 		if block.Type != certificateBlock {
-			return leaf, refuse("issued certificate chain must consist entirely of CERTIFICATE PEM blocks")
+			// The spelling is kube-apiserver's.
+			return refuseChain(chain, "issued certificate chain must consist entirely of CERTFICATE PEM blocks")
 		}
 		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
-			return leaf, refuse("intermediate certificate does not parse as valid X.509")
+			return refuseChain(chain, "intermediate certificate does not parse as valid X.509")
 		}
 	}
-	return leaf, nil
+	return nil
+}
+
+func refuseChain(chain, why string) field.ErrorList {
+	return field.ErrorList{field.Invalid(chainPath, chain, why)}
 }
 
 // checkNames refuses names in a certificate that verifiers understand in several ways.
