@@ -84,6 +84,9 @@ func TestDeviceClasses(t *testing.T) {
 	r, class := manifest(t, "deviceclass", large)
 	check(t, validateNew(r, class), "spec.config[0].opaque.parameters: Too long: may not be more than 10240 bytes")
 	check(t, replaceAll(r, class, class))
+	// Of the start of a generated name, kube-apiserver says nothing where something else is wrong.
+	_, class = manifest(t, "deviceclass", "metadata.generateName=a/b", "spec.selectors=[{}]")
+	check(t, validateNew(r, class), "spec.selectors[0].cel: Required value")
 }
 
 func TestResourceSlices(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	resourcev1 "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/api/validation/path"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
@@ -19,7 +18,7 @@ func Resources() []*resource.Resource {
 	gv := resourcev1.SchemeGroupVersion
 	return []*resource.Resource{
 		define.Resource[resourcev1.DeviceClass, resourcev1.DeviceClassList](gv, define.Kind{
-			Name: "DeviceClass", Plural: "deviceclasses", NameRule: validate.AnyName, PrefixRule: path.ValidatePathSegmentName, Cluster: true, ReturnDeleted: true,
+			Name: "DeviceClass", Plural: "deviceclasses", NameRule: validate.AnyName, Cluster: true, ReturnDeleted: true,
 		}, deviceClassRules()),
 		define.Resource[resourcev1.ResourceClaim, resourcev1.ResourceClaimList](gv, define.Kind{
 			Name: "ResourceClaim", Plural: "resourceclaims", Status: true, StatusKeeps: resource.AllMetadata, NoGeneration: true, ReturnDeleted: true,
