@@ -76,9 +76,12 @@ func plays(verb string, o *object) bool {
 	}
 }
 
-// everyMetadata are the kinds with which each field of the metadata is tried: its rules are
-// the same for every kind of a scope.
-var everyMetadata = []string{"v1 ConfigMap", "v1 Namespace", "apps/v1 Deployment"}
+// everyMetadata are the kinds with which each field of the metadata is tried: most of its rules are
+// the same for every kind of a scope. ownMetadata are the fields of which kinds have rules of their own.
+var (
+	everyMetadata = []string{"v1 ConfigMap", "v1 Namespace", "apps/v1 Deployment"}
+	ownMetadata   = []string{"name", "generateName", "finalizers"}
+)
 
 // skipped reports whether a field is left out: the status of most kinds is not the
 // client's to set, and most metadata is tried with some kinds only.
@@ -91,7 +94,8 @@ func skipped(k *kind, at path) bool {
 	case slices.Contains(everyMetadata, k.String()):
 		return at[1] == "managedFields" && len(at) > 2
 	default:
-		return at[1] != "name" && at[1] != "generateName"
+		name, _ := at[1].(string)
+		return !slices.Contains(ownMetadata, name)
 	}
 }
 

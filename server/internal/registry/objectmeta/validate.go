@@ -4,12 +4,16 @@ package objectmeta
 import (
 	"strings"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
@@ -59,11 +63,14 @@ func typed(obj resource.Object) *metav1.ObjectMeta {
 // ValidateFinalizers is the part of the rules for metadata that only built-in kinds have.
 func ValidateFinalizers(res *resource.Resource, obj resource.Object) field.ErrorList {
 	meta := typed(obj)
-	if meta == nil || res.Group == apiextensionsv1.GroupName {
-		return nil // definitions have only the rules of custom resources
+	if meta == nil || generalGroups.Has(res.Group) || res.Strategy.MetadataIfValid {
+		return nil
 	}
 	return validateFinalizers(meta.Finalizers)
 }
+
+// generalGroups are the groups of kube-apiserver whose metadata has only the rules of custom resources.
+var generalGroups = sets.New(apiextensionsv1.GroupName, admissionv1.GroupName, apiregistrationv1.GroupName, coordinationv1.GroupName)
 
 // validateFinalizers has the rule that built-in kinds add to that of all kinds: a
 // finalizer without a domain must be one of Kubernetes' own.

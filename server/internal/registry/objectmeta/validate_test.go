@@ -67,6 +67,16 @@ func TestFinalizersOfBuiltinKinds(t *testing.T) {
 	}
 }
 
+// TestFinalizersOfEachGroup: the rule for built-in kinds is not that of all of them.
+func TestFinalizersOfEachGroup(t *testing.T) {
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Finalizers: []string{"hold"}}}
+	for group, refused := range map[string]bool{"": true, "rbac.authorization.k8s.io": true, "coordination.k8s.io": false, "node.k8s.io": false, "apiregistration.k8s.io": false} {
+		if errs := ValidateFinalizers(&resource.Resource{Group: group}, object); (len(errs) > 0) != refused {
+			t.Errorf("group %q: %v", group, errs)
+		}
+	}
+}
+
 // TestGenerateNameOfReplaced: no name is made of it any more, and kube-apiserver still
 // wants it to be part of a path, for every kind.
 func TestGenerateNameOfReplaced(t *testing.T) {
