@@ -107,10 +107,10 @@ var (
 	}
 )
 
-// declare checks the variables, which the expressions that are checked later may use.
+// declare checks the variables, which the expressions that are checked later may use. Of two with the
+// same name they use the second.
 func (e *expressions) declare(path *field.Path, variables []admissionv1.Variable) field.ErrorList {
 	var errs field.ErrorList
-	names := sets.New[string]()
 	for i, v := range variables {
 		at := path.Index(i)
 		switch {
@@ -118,10 +118,7 @@ func (e *expressions) declare(path *field.Path, variables []admissionv1.Variable
 			errs = append(errs, field.Required(at.Child("name"), "name is not specified"))
 		case !celIdentifier.MatchString(v.Name) || slices.Contains(celReserved, v.Name):
 			errs = append(errs, field.Invalid(at.Child("name"), v.Name, "must be a valid CEL identifier"))
-		case names.Has(v.Name):
-			errs = append(errs, field.Duplicate(at.Child("name"), v.Name))
 		}
-		names.Insert(v.Name)
 		errs = append(errs, e.check(at.Child("expression"), v.Expression, cel.Declarations{Authorizer: true})...)
 		if strings.TrimSpace(v.Expression) == "" {
 			continue // kube-apiserver complains about its use, too

@@ -64,11 +64,18 @@ func validateSigningRequest(r *certificatesv1.CertificateSigningRequest) field.E
 		}
 		seen.Insert(usage)
 	}
-	errs = append(errs, validate.SignerName(validate.SpecPath.Child("signerName"), r.Spec.SignerName)...)
+	errs = append(errs, validateSigner(validate.SpecPath.Child("signerName"), r.Spec.SignerName)...)
 	if seconds := r.Spec.ExpirationSeconds; seconds != nil && *seconds < minCertificateSeconds {
 		errs = append(errs, field.Invalid(validate.SpecPath.Child("expirationSeconds"), *seconds, "may not specify a duration less than 600 seconds (10 minutes)"))
 	}
 	return errs
+}
+
+func validateSigner(path *field.Path, name string) field.ErrorList {
+	if name == "kubernetes.io/legacy-unknown" { // what requests of v1beta1 without a signer were for
+		return field.ErrorList{field.Invalid(path, name, "the legacy signerName is not allowed via this API version")}
+	}
+	return validate.SignerName(path, name)
 }
 
 // verdicts are the conditions that only the approval subresource gives.

@@ -94,8 +94,10 @@ func validateSecretType(secret *corev1.Secret) field.ErrorList {
 		return value
 	}
 	requireJSON := func(key string) {
-		if value := require(key); value != nil && !json.Valid(value) {
-			errs = append(errs, field.Invalid(dataPath.Key(key), "<secret contents redacted>", "must be JSON"))
+		if value := require(key); value != nil {
+			if err := json.Unmarshal(value, &map[string]any{}); err != nil {
+				errs = append(errs, field.Invalid(dataPath.Key(key), "<secret contents redacted>", err.Error()))
+			}
 		}
 	}
 	switch secret.Type {

@@ -52,7 +52,7 @@ func validateSpec(path *field.Path, spec *corev1.PodSpec, pod *metav1.ObjectMeta
 	errs = append(errs, validateHostUsers(path, spec)...)
 	errs = append(errs, validateHostnameOverride(path, spec)...)
 	errs = append(errs, validateNames(path, spec)...)
-	errs = append(errs, validateAmounts(path.Child("overhead", "limits"), spec.Overhead)...)
+	errs = append(errs, ValidateLimits(path.Child("overhead"), spec.Overhead)...)
 	errs = append(errs, validateOS(path, spec)...)
 	return append(errs, validateVariableFiles(path, spec)...)
 }

@@ -184,17 +184,6 @@ func validatePodClaims(path *field.Path, claims []corev1.PodResourceClaim) field
 	return errs
 }
 
-// validateAmounts checks a list of a container's resources.
-func validateAmounts(path *field.Path, list corev1.ResourceList) field.ErrorList {
-	var errs field.ErrorList
-	for _, name := range validate.SortedNames(list) {
-		at := path.Key(string(name))
-		errs = append(errs, ContainerResource(at, name)...)
-		errs = append(errs, ValidateAmount(at, name, list[name])...)
-	}
-	return errs
-}
-
 // ValidateAmount checks an amount of a resource. What cannot be divided is counted.
 func ValidateAmount(path *field.Path, name corev1.ResourceName, amount apiresource.Quantity) field.ErrorList {
 	errs := validate.NotNegativeQuantity(path, amount)
