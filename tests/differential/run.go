@@ -134,6 +134,11 @@ func (c *comparisonRun) full(ctx context.Context, o *object) (*object, error) {
 
 // status returns the object of a kind that has a full status.
 func (c *comparisonRun) status(ctx context.Context, o *object) (*object, error) {
+	if o.kind.String() == "v1 Service" { // only one with a load balancer has most of it
+		spec, _ := o.value["spec"].(map[string]any)
+		spec = with(with(spec, "type", "LoadBalancer"), "allocateLoadBalancerNodePorts", false)
+		o = &object{o.kind, o.base, with(o.value, "spec", spec)}
+	}
 	return c.grown(withStatus, o, func(judge *side) (*object, int, error) {
 		if err := judge.store(ctx, o); err != nil {
 			return nil, 0, err

@@ -7,6 +7,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/api/validation/path"
@@ -70,7 +71,7 @@ func ValidateFinalizers(res *resource.Resource, obj resource.Object) field.Error
 }
 
 // generalGroups are the groups of kube-apiserver whose metadata has only the rules of custom resources.
-var generalGroups = sets.New(apiextensionsv1.GroupName, admissionv1.GroupName, apiregistrationv1.GroupName, coordinationv1.GroupName)
+var generalGroups = sets.New(apiextensionsv1.GroupName, admissionv1.GroupName, apiregistrationv1.GroupName, coordinationv1.GroupName, nodev1.GroupName)
 
 // validateFinalizers has the rule that built-in kinds add to that of all kinds: a
 // finalizer without a domain must be one of Kubernetes' own.

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	netutils "k8s.io/utils/net"
 
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/podspec"
@@ -302,7 +303,7 @@ func serviceWarnings(svc, _ *corev1.Service) []string {
 		warnings = append(warnings, validation.GetWarningsForIP(at.Child("externalIPs").Index(i), ip)...)
 	}
 	warnings = append(warnings, warnOf(len(spec.ExternalIPs) > 0 && !headless && !named, "spec.externalIPs is deprecated and may no longer be implemented in some clusters")...)
-	if spec.LoadBalancerIP != "" {
+	if netutils.ParseIPSloppy(spec.LoadBalancerIP) != nil { // nothing refuses one that is none, of which the library would write to the log
 		warnings = append(warnings, validation.GetWarningsForIP(at.Child("loadBalancerIP"), spec.LoadBalancerIP)...)
 	}
 	for i, cidr := range spec.LoadBalancerSourceRanges {
