@@ -84,6 +84,7 @@ type source struct {
 	handle        func(context.Context, watchcache.Event) error
 }
 
+// sources returns them. The lease of the kube-controller-manager is the last one.
 func (k *Keeper) sources() []source {
 	return []source{
 		{"", "namespaces", "", k.namespaceChanged},
@@ -122,6 +123,9 @@ func (k *Keeper) follow(ctx context.Context) error {
 			if err := c.read(ctx); err != nil {
 				return err
 			}
+		}
+		if err := k.readManager(ctx, cursors[len(cursors)-1]); err != nil {
+			return err
 		}
 		if err := k.reviewManager(ctx); err != nil {
 			return err
