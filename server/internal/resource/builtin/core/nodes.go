@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -61,7 +62,30 @@ func validateNode(node *corev1.Node) field.ErrorList {
 	for i, cidr := range node.Spec.PodCIDRs {
 		errs = append(errs, validate.CIDR(ranges.Index(i), cidr)...)
 	}
-	return append(errs, validateRangeFamilies(ranges, node.Spec.PodCIDRs)...)
+	errs = append(errs, validateRangeFamilies(ranges, node.Spec.PodCIDRs)...)
+	return append(errs, tagsOfPreemption(node.Spec.PodPreemptionPolicy)...)
+}
+
+const maxPreemptionOwners = 20
+
+// tagsOfPreemption checks who has switched off that the resize of a pod preempts others, as the tags
+// of the type say: last.
+func tagsOfPreemption(policy *corev1.NodePodPreemptionPolicy) field.ErrorList {
+	if policy == nil {
+		return nil
+	}
+	at, owners := validate.SpecPath.Child("podPreemptionPolicy", "disableResizePreemption"), policy.DisableResizePreemption
+	if n := len(owners); n > maxPreemptionOwners {
+		return field.ErrorList{field.TooMany(at, n, maxPreemptionOwners)}
+	}
+	var errs, repeated field.ErrorList
+	for i, owner := range owners {
+		errs = append(errs, validate.Invalid(at.Index(i), owner, content.IsLabelKey(owner))...)
+		if slices.Contains(owners[:i], owner) {
+			repeated = append(repeated, field.Duplicate(at.Index(i), owner))
+		}
+	}
+	return append(errs, repeated...)
 }
 
 // validateRangeFamilies: of several ranges, each is of another family. Of those that are no

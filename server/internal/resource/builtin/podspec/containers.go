@@ -37,7 +37,7 @@ func validateContainers(path *field.Path, spec *corev1.PodSpec, refs references)
 		at, c := path.Child("containers").Index(i), &spec.Containers[i]
 		errs = append(errs, validateContainer(at, c, spec, refs)...)
 		unique(at, c.Name)
-		errs = append(errs, validateLifecycle(at, c, spec.TerminationGracePeriodSeconds)...)
+		errs = append(errs, validateLifecycle(at, c, spec)...)
 		errs = append(errs, validateProbes(at, c)...)
 		errs = append(errs, validateRestartPolicy(at, c)...)
 	}
@@ -57,7 +57,7 @@ func validateContainers(path *field.Path, spec *corev1.PodSpec, refs references)
 		}
 		// Containers that run one after the other may have the same ports. The index is kube-apiserver's.
 		errs = append(errs, claimHostPorts(path.Child("initContainers").Index(0).Child("ports"), c.Ports, sets.New[string]())...)
-		errs = append(errs, validateInitContainer(at, c, spec.TerminationGracePeriodSeconds)...)
+		errs = append(errs, validateInitContainer(at, c, spec)...)
 	}
 	for i := range spec.InitContainers {
 		names.Insert(spec.InitContainers[i].Name)
@@ -156,10 +156,10 @@ func validateRestartPolicy(path *field.Path, c *corev1.Container) field.ErrorLis
 
 // validateInitContainer refuses what makes no sense before a pod runs, unless
 // the container is a sidecar (KEP-753).
-func validateInitContainer(path *field.Path, c *corev1.Container, grace *int64) field.ErrorList {
+func validateInitContainer(path *field.Path, c *corev1.Container, spec *corev1.PodSpec) field.ErrorList {
 	sidecar := c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 	if sidecar {
-		return append(validateLifecycle(path, c, grace), validateProbes(path, c)...)
+		return append(validateLifecycle(path, c, spec), validateProbes(path, c)...)
 	}
 	var errs field.ErrorList
 	forbid := func(name string, present bool) {

@@ -22,7 +22,8 @@ import (
 // Validate checks the spec of a pod template, and most of a pod's: see ValidatePod. What is
 // wrong is told in kube-apiserver's order.
 func Validate(path *field.Path, spec *corev1.PodSpec) field.ErrorList {
-	return validateSpec(path, spec, &metav1.ObjectMeta{})
+	errs := validateSpec(path, spec, &metav1.ObjectMeta{})
+	return append(errs, tagsOfResponders(path, spec.EvictionResponders)...)
 }
 
 // validateSpec is Validate of the spec of a pod. The pods of a template have no metadata yet.
@@ -54,6 +55,7 @@ func validateSpec(path *field.Path, spec *corev1.PodSpec, pod *metav1.ObjectMeta
 	errs = append(errs, validateNames(path, spec)...)
 	errs = append(errs, ValidateLimits(path.Child("overhead"), spec.Overhead)...)
 	errs = append(errs, validateOS(path, spec)...)
+	errs = append(errs, validateSchedulingGroup(path, spec)...)
 	return append(errs, validateVariableFiles(path, spec)...)
 }
 
@@ -65,7 +67,8 @@ func ValidatePod(path *field.Path, spec *corev1.PodSpec, pod *metav1.ObjectMeta)
 	}
 	errs = append(errs, validate.NotNegative(path.Child("terminationGracePeriodSeconds"), spec.TerminationGracePeriodSeconds)...)
 	errs = append(errs, validateImages(path.Child("containers"), spec.Containers)...)
-	return append(errs, validateImages(path.Child("initContainers"), spec.InitContainers)...)
+	errs = append(errs, validateImages(path.Child("initContainers"), spec.InitContainers)...)
+	return append(errs, tagsOfResponders(path, spec.EvictionResponders)...)
 }
 
 // forbidTokens: only a pod with an account has a token of it. A template gets its account later.

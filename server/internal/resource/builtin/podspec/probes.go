@@ -46,17 +46,20 @@ func validateProbe(path *field.Path, p *corev1.Probe, once bool) field.ErrorList
 	return errs
 }
 
-// validateLifecycle checks the hooks of a container whose pod has so many seconds to end; nil: unknown.
-func validateLifecycle(path *field.Path, c *corev1.Container, grace *int64) field.ErrorList {
+// validateLifecycle checks the hooks of a container, and the signal that ends it.
+func validateLifecycle(path *field.Path, c *corev1.Container, spec *corev1.PodSpec) field.ErrorList {
 	if c.Lifecycle == nil {
 		return nil
 	}
 	var errs field.ErrorList
 	if h := c.Lifecycle.PostStart; h != nil {
-		errs = append(errs, validateHandler(path.Child("lifecycle", "postStart"), lifecycleHandler(*h, grace))...)
+		errs = append(errs, validateHandler(path.Child("lifecycle", "postStart"), lifecycleHandler(*h, spec.TerminationGracePeriodSeconds))...)
 	}
 	if h := c.Lifecycle.PreStop; h != nil {
-		errs = append(errs, validateHandler(path.Child("lifecycle", "preStop"), lifecycleHandler(*h, grace))...)
+		errs = append(errs, validateHandler(path.Child("lifecycle", "preStop"), lifecycleHandler(*h, spec.TerminationGracePeriodSeconds))...)
+	}
+	if signal := c.Lifecycle.StopSignal; signal != nil {
+		errs = append(errs, validateStopSignal(path.Child("lifecycle", "stopSignal"), *signal, spec.OS)...)
 	}
 	return errs
 }
@@ -107,13 +110,17 @@ func validateHandler(path *field.Path, h handler) field.ErrorList {
 		for _, header := range h.httpGet.HTTPHeaders {
 			errs = append(errs, validate.Invalid(at.Child("httpHeaders"), header.Name, validation.IsHTTPHeaderName(header.Name))...)
 		}
-		return errs
+		return append(errs, validateProtocol(at, h.httpGet)...)
 	})
 	action("tcpSocket", h.tcp != nil, func(at *field.Path) field.ErrorList {
 		return validate.PortReference(at.Child("port"), h.tcp.Port)
 	})
 	action("grpc", h.grpc != nil, func(at *field.Path) field.ErrorList {
-		return validate.PortNumber(at.Child("port"), h.grpc.Port)
+		errs := validate.PortNumber(at.Child("port"), h.grpc.Port)
+		if mode := h.grpc.Mode; mode != nil {
+			errs = append(errs, validate.Supported(at.Child("mode"), *mode, corev1.GRPCProbeModePlaintext, corev1.GRPCProbeModeTLS)...)
+		}
+		return errs
 	})
 	action("sleep", h.sleep != nil, func(at *field.Path) field.ErrorList {
 		if h.grace == nil || h.sleep.Seconds >= 0 && h.sleep.Seconds <= *h.grace {
@@ -125,4 +132,22 @@ func validateHandler(path *field.Path, h handler) field.ErrorList {
 		errs = append(errs, field.Required(path, "must specify a handler type"))
 	}
 	return errs
+}
+
+// validateProtocol: HTTP/2 is only spoken without TLS (H2C), and to the pod itself.
+func validateProtocol(path *field.Path, get *corev1.HTTPGetAction) field.ErrorList {
+	if get.Protocol == nil {
+		return nil
+	}
+	at := path.Child("protocol")
+	if errs := validate.Supported(at, *get.Protocol, corev1.HTTPProtocolHTTP1, corev1.HTTPProtocolHTTP2); len(errs) > 0 || *get.Protocol != corev1.HTTPProtocolHTTP2 {
+		return errs
+	}
+	switch {
+	case get.Scheme != corev1.URISchemeHTTP:
+		return field.ErrorList{field.Invalid(at, *get.Protocol, "is only supported with HTTP (H2C)")}
+	case get.Host != "":
+		return field.ErrorList{field.Invalid(path.Child("host"), get.Host, "must be empty when `protocol` is \"HTTP2\"")}
+	}
+	return nil
 }
