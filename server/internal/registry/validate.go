@@ -57,13 +57,19 @@ func (w *pendingWrite) validateUpdate(ctx context.Context) error {
 	r, obj, old, endpoint := w.registry, w.object, w.current.object, w.endpoint
 	errs := objectmeta.ValidateReplaced(r.res, obj)
 	errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(obj, old, objectmeta.Path)...)
-	errs = append(errs, objectmeta.ValidateFinalizers(r.res, obj)...)
+	namesFirst := endpoint.Scope == ScopeMain && r.res.Strategy.NamesBeforeFinalizers
+	if !namesFirst {
+		errs = append(errs, objectmeta.ValidateFinalizers(r.res, obj)...)
+	}
 	if endpoint.Scope == ScopeMain {
 		if f := r.res.Strategy.ValidateUnchanged; f != nil {
 			errs = append(errs, f(obj, old)...)
 		}
 		if f := r.res.Strategy.ValidateName; f != nil {
 			errs = append(errs, f(obj, false)...)
+		}
+		if namesFirst {
+			errs = append(errs, objectmeta.ValidateFinalizers(r.res, obj)...)
 		}
 		if f := r.res.Strategy.Validate; f != nil {
 			errs = append(errs, f(obj)...)

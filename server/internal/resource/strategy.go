@@ -63,6 +63,8 @@ type Strategy struct {
 	// ValidateFirst checks a new object before its name and metadata, for kinds whose causes have
 	// this order in kube-apiserver.
 	ValidateFirst func(obj Object) field.ErrorList
+	// NamesBeforeFinalizers: an update is checked like a new object, whose names come first.
+	NamesBeforeFinalizers bool
 	// MetadataIfValid: the name and metadata of a new object are checked only if nothing else is
 	// wrong with it, as in Kubernetes for the few kinds whose own validation leaves them out.
 	MetadataIfValid bool

@@ -21,7 +21,7 @@ func Resources() []*resource.Resource {
 			Unowned: map[string][]string{"": {"spec", "status"}, "status": {"spec", "status.conditions"}, "approval": {"spec", "status.certificate"}},
 		}, signingRequestRules()),
 		define.Resource[certificatesv1.ClusterTrustBundle, certificatesv1.ClusterTrustBundleList](gv, define.Kind{
-			Name: "ClusterTrustBundle", Plural: "clustertrustbundles", StoredIn: []string{"v1beta1"}, Cluster: true, NoGeneration: true, ConditionalOnly: true,
+			Name: "ClusterTrustBundle", Plural: "clustertrustbundles", NamesBeforeFinalizers: true, StoredIn: []string{"v1beta1"}, Cluster: true, NoGeneration: true, ConditionalOnly: true,
 			Fields: define.Fields("spec.signerName"),
 		}, trustBundleRules()),
 		define.Resource[certificatesv1.PodCertificateRequest, certificatesv1.PodCertificateRequestList](gv, define.Kind{

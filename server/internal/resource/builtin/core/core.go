@@ -64,11 +64,11 @@ func cluster() []*resource.Resource {
 	gv := corev1.SchemeGroupVersion
 	return []*resource.Resource{
 		define.Resource[corev1.Node, corev1.NodeList](gv, define.Kind{
-			Name: "Node", Plural: "nodes", ShortNames: []string{"no"}, Cluster: true, Path: "minions", Status: true, NoGeneration: true, CreateWithStatus: true,
+			Name: "Node", Plural: "nodes", NamesBeforeFinalizers: true, ShortNames: []string{"no"}, Cluster: true, Path: "minions", Status: true, NoGeneration: true, CreateWithStatus: true,
 			Fields: []resource.Field{define.SelectableOr("spec.unschedulable", "false")},
 		}, nodeRules()),
 		define.Resource[corev1.Namespace, corev1.NamespaceList](gv, define.Kind{
-			Name: "Namespace", Plural: "namespaces", NameRule: apivalidation.NameIsDNSLabel, ShortNames: []string{"ns"}, Cluster: true, Status: true, NoGeneration: true, MarkedByTime: true, ReturnDeleted: true,
+			Name: "Namespace", Plural: "namespaces", NamesBeforeFinalizers: true, NameRule: apivalidation.NameIsDNSLabel, ShortNames: []string{"ns"}, Cluster: true, Status: true, NoGeneration: true, MarkedByTime: true, ReturnDeleted: true,
 			PreconditionFailed: "Precondition failed",
 			Fields:             define.Fields("status.phase"),
 			Verbs:              []string{"create", "delete", "get", "list", "patch", "update", "watch"}, // not all at once
@@ -77,7 +77,7 @@ func cluster() []*resource.Resource {
 			Name: "ResourceQuota", Plural: "resourcequotas", NameRuleForNew: true, ShortNames: []string{"quota"}, Status: true, NoGeneration: true, ReturnDeleted: true,
 		}, resourceQuotaRules()),
 		define.Resource[corev1.LimitRange, corev1.LimitRangeList](gv, define.Kind{
-			Name: "LimitRange", Plural: "limitranges", ShortNames: []string{"limits"}, NoGeneration: true, UpsertOnUpdate: true, NamesUnnamed: true,
+			Name: "LimitRange", Plural: "limitranges", NamesBeforeFinalizers: true, ShortNames: []string{"limits"}, NoGeneration: true, UpsertOnUpdate: true, NamesUnnamed: true,
 		}, limitRangeRules()),
 	}
 }
@@ -86,7 +86,7 @@ func volumes() []*resource.Resource {
 	gv := corev1.SchemeGroupVersion
 	return []*resource.Resource{
 		define.Resource[corev1.PersistentVolume, corev1.PersistentVolumeList](gv, define.Kind{
-			Name: "PersistentVolume", Plural: "persistentvolumes", ShortNames: []string{"pv"}, Cluster: true, Status: true, NoGeneration: true, ReturnDeleted: true,
+			Name: "PersistentVolume", Plural: "persistentvolumes", NamesBeforeFinalizers: true, ShortNames: []string{"pv"}, Cluster: true, Status: true, NoGeneration: true, ReturnDeleted: true,
 		}, persistentVolumeRules()),
 		define.Resource[corev1.PersistentVolumeClaim, corev1.PersistentVolumeClaimList](gv, define.Kind{
 			Name: "PersistentVolumeClaim", Plural: "persistentvolumeclaims", ShortNames: []string{"pvc"}, Status: true, NoGeneration: true, ReturnDeleted: true,

@@ -50,8 +50,9 @@ type Kind struct {
 	// NameRuleForNew: both rules are for new objects only. Kubernetes checks the names of
 	// an object that is replaced, too, but not of all kinds.
 	NameRuleForNew bool
-	// MetadataIfValid is that of the Strategy.
-	MetadataIfValid bool
+	// MetadataIfValid and NamesBeforeFinalizers are those of the Strategy.
+	MetadataIfValid       bool
+	NamesBeforeFinalizers bool
 
 	NoGeneration bool
 	// NoFirstGeneration is that of the Strategy.

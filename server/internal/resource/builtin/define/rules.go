@@ -61,6 +61,7 @@ func strategy[T resource.Object](k Kind, s Rules[T]) resource.Strategy {
 		ValidateName:           checkName(k, s.NameRule),
 		ValidateFirst:          check(s.ValidateFirst),
 		MetadataIfValid:        k.MetadataIfValid,
+		NamesBeforeFinalizers:  k.NamesBeforeFinalizers,
 		ValidateUnchanged:      checkChange(s.ValidateUnchanged),
 		Validate:               check(s.Validate),
 		ValidateUpdate:         checkChange(s.ValidateUpdate),

@@ -24,7 +24,7 @@ func Resources() []*resource.Resource {
 			Name: "ResourceClaim", Plural: "resourceclaims", Status: true, StatusKeeps: resource.AllMetadata, NoGeneration: true, ReturnDeleted: true,
 		}, resourceClaimRules()),
 		define.Resource[resourcev1.ResourceClaimTemplate, resourcev1.ResourceClaimTemplateList](gv, define.Kind{
-			Name: "ResourceClaimTemplate", Plural: "resourceclaimtemplates", NoGeneration: true, ReturnDeleted: true,
+			Name: "ResourceClaimTemplate", Plural: "resourceclaimtemplates", NamesBeforeFinalizers: true, NoGeneration: true, ReturnDeleted: true,
 		}, resourceClaimTemplateRules()),
 		define.Resource[resourcev1.ResourceSlice, resourcev1.ResourceSliceList](gv, define.Kind{
 			Name: "ResourceSlice", Plural: "resourceslices", NameRuleForNew: true, Cluster: true, ReturnDeleted: true,

@@ -13,10 +13,10 @@ func Resources() []*resource.Resource {
 	gv := flowcontrolv1.SchemeGroupVersion
 	return []*resource.Resource{
 		define.Resource[flowcontrolv1.FlowSchema, flowcontrolv1.FlowSchemaList](gv, define.Kind{
-			Name: "FlowSchema", Plural: "flowschemas", Cluster: true, Status: true, StatusKeeps: resource.AllMetadata,
+			Name: "FlowSchema", Plural: "flowschemas", Cluster: true, Status: true, StatusKeeps: resource.AllMetadata, NamesBeforeFinalizers: true,
 		}, flowSchemaRules()),
 		define.Resource[flowcontrolv1.PriorityLevelConfiguration, flowcontrolv1.PriorityLevelConfigurationList](gv, define.Kind{
-			Name: "PriorityLevelConfiguration", Plural: "prioritylevelconfigurations", Cluster: true, Status: true, StatusKeeps: resource.AllMetadata,
+			Name: "PriorityLevelConfiguration", Plural: "prioritylevelconfigurations", Cluster: true, Status: true, StatusKeeps: resource.AllMetadata, NamesBeforeFinalizers: true,
 		}, priorityLevelRules()),
 	}
 }

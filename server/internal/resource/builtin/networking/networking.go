@@ -23,7 +23,7 @@ func Resources() []*resource.Resource {
 			Name: "NetworkPolicy", Plural: "networkpolicies", NameRuleForNew: true, ShortNames: []string{"netpol"},
 		}, networkPolicyRules()),
 		define.Resource[networkingv1.IPAddress, networkingv1.IPAddressList](gv, define.Kind{
-			Name: "IPAddress", Plural: "ipaddresses", NameRule: ipAddressName, WholeGenerateName: true, ShortNames: []string{"ip"}, Cluster: true, NoGeneration: true,
+			Name: "IPAddress", Plural: "ipaddresses", NamesBeforeFinalizers: true, NameRule: ipAddressName, WholeGenerateName: true, ShortNames: []string{"ip"}, Cluster: true, NoGeneration: true,
 		}, ipAddressRules()),
 		define.Resource[networkingv1.ServiceCIDR, networkingv1.ServiceCIDRList](gv, define.Kind{
 			Name: "ServiceCIDR", Plural: "servicecidrs", NameRuleForNew: true, Cluster: true, Status: true, StatusKeeps: resource.AllMetadata, NoGeneration: true,

@@ -13,7 +13,7 @@ func Resources() []*resource.Resource {
 	gv := storagev1.SchemeGroupVersion
 	return []*resource.Resource{
 		define.Resource[storagev1.StorageClass, storagev1.StorageClassList](gv, define.Kind{
-			Name: "StorageClass", Plural: "storageclasses", ShortNames: []string{"sc"}, Cluster: true, NoGeneration: true, ReturnDeleted: true,
+			Name: "StorageClass", Plural: "storageclasses", NamesBeforeFinalizers: true, ShortNames: []string{"sc"}, Cluster: true, NoGeneration: true, ReturnDeleted: true,
 		}, storageClassRules()),
 		define.Resource[storagev1.VolumeAttachment, storagev1.VolumeAttachmentList](gv, define.Kind{
 			Name: "VolumeAttachment", Plural: "volumeattachments", Cluster: true, Status: true, StatusKeeps: resource.AllMetadata, NoGeneration: true, ConditionalOnly: true, ReturnDeleted: true,
@@ -25,7 +25,7 @@ func Resources() []*resource.Resource {
 			Name: "CSINode", Plural: "csinodes", Cluster: true, Status: true, StatusKeeps: resource.AllMetadata, NoGeneration: true, ConditionalOnly: true, ReturnDeleted: true,
 		}, csiNodeRules()),
 		define.Resource[storagev1.CSIStorageCapacity, storagev1.CSIStorageCapacityList](gv, define.Kind{
-			Name: "CSIStorageCapacity", Plural: "csistoragecapacities", NoGeneration: true, ConditionalOnly: true,
+			Name: "CSIStorageCapacity", Plural: "csistoragecapacities", NamesBeforeFinalizers: true, NoGeneration: true, ConditionalOnly: true,
 		}, csiStorageCapacityRules()),
 		define.Resource[storagev1.VolumeAttributesClass, storagev1.VolumeAttributesClassList](gv, define.Kind{
 			Name: "VolumeAttributesClass", Plural: "volumeattributesclasses", ShortNames: []string{"vac"}, Cluster: true, NoGeneration: true, ReturnDeleted: true,
