@@ -238,6 +238,13 @@ type Config struct {
 	// of namespaces alone count.
 	AdmissionConfigFile string
 
+	// Components are components of the control plane that run in this process, for component
+	// statuses (kubectl get componentstatuses): each returns what is wrong with it, or nil, soon
+	// after its context has ended at the latest. controller-manager and scheduler are otherwise asked
+	// at /healthz of their ports on this machine, 10257 and 10259, as kube-apiserver does. Default:
+	// none.
+	Components map[string]func(context.Context) error
+
 	// CatchUpTimeout is how long a watch waits, without an event, for a version that
 	// another server on the same store has sent and this one has not reached, before
 	// it ends with 429 (try again). Default 5 s.

@@ -25,6 +25,7 @@ func (k *kubectl) discoveryTour() {
 	k.shows([]string{`maxSurge`, `rollingUpdate`}, "explain", "deployment", "--recursive")
 	k.shows([]string{`^KIND: +HorizontalPodAutoscaler`, `^VERSION: +v1$|autoscaling/v1$`}, "explain", "hpa", "--api-version=autoscaling/v1")
 	k.shows([]string{`^ok`}, "get", "--raw", "/readyz")
+	k.shows([]string{`^controller-manager +Healthy +ok`, `^etcd-0 +Healthy +ok`, `^scheduler +Healthy +ok`}, "get", "cs")
 	k.shows([]string{`server: https://127\.0\.0\.1:`}, "config", "view")
 	k.run("cluster-info", "dump", "--output-directory="+k.t.TempDir())
 }

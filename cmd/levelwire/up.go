@@ -48,6 +48,7 @@ HTTPS like any other client. Objects survive a restart, unless --storage=memory.
 			if config.Logger, err = log.Logger(cmd.ErrOrStderr()); err != nil {
 				return err
 			}
+			config.Components = parts.running.checks(&parts)
 			s, err := server.Listen(config)
 			if err != nil {
 				return err
@@ -171,7 +172,7 @@ func newComponents(s *server.Server, parts upParts, log *slog.Logger) ([]compone
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		components = append(components, component{name, ids.closeIdle, made.Run})
+		components = append(components, component{name, ids.closeIdle, parts.running.note(name, made.Run)})
 		return nil
 	}
 	err := errors.Join(

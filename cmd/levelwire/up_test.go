@@ -124,6 +124,18 @@ func TestUp(t *testing.T) {
 	if err := awaitReadyNodes(ctx, c, 2); err != nil {
 		t.Fatal(err)
 	}
+	components, err := client.For[*corev1.ComponentStatus](c).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(components.Items) != 3 {
+		t.Errorf("its components are %+v", components.Items)
+	}
+	for _, component := range components.Items { // they are no others that run on this machine
+		if got := component.Conditions; len(got) != 1 || got[0].Status != corev1.ConditionTrue || got[0].Message != "ok" {
+			t.Errorf("%s: %+v", component.Name, got)
+		}
+	}
 	c.CloseIdleConnections()
 	up.stop()
 }

@@ -26,9 +26,11 @@ type upParts struct {
 	nodes       int
 	controllers []string // as controller.Options has them
 	without     []string
+	running     *running
 }
 
 func (p *upParts) register(cmd *cobra.Command) {
+	p.running = &running{}
 	cmd.Flags().IntVar(&p.nodes, "nodes", 3, fmt.Sprintf("how many nodes to simulate, at most %d", maxNodes))
 	cmd.Flags().StringSliceVar(&p.without, "without", nil, "components that are not run because somebody else brings them: "+strings.Join(upPartNames, ", "))
 	registerControllers(cmd, &p.controllers)

@@ -12,6 +12,7 @@ import (
 	"github.com/levelwire/levelwire/server/internal/aggregation"
 	"github.com/levelwire/levelwire/server/internal/apiserver/audit"
 	"github.com/levelwire/levelwire/server/internal/apiserver/authentication"
+	"github.com/levelwire/levelwire/server/internal/apiserver/componentstatus"
 	"github.com/levelwire/levelwire/server/internal/apiserver/health"
 	"github.com/levelwire/levelwire/server/internal/auth"
 	"github.com/levelwire/levelwire/server/internal/flowcontrol"
@@ -56,6 +57,8 @@ type Config struct {
 	// ReadOnly refuses all writes, also with a Registry. Reviews, which write nothing, are
 	// answered.
 	ReadOnly bool
+	// Components are what component statuses say how they are; nil: there are none.
+	Components componentstatus.Components
 	// HealthChecks are added to the server's own.
 	HealthChecks []health.Check
 

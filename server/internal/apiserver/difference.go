@@ -8,6 +8,7 @@ import (
 
 	"github.com/levelwire/levelwire/internal/difference"
 	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
+	"github.com/levelwire/levelwire/server/internal/apiserver/handlers"
 	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/read"
 	"github.com/levelwire/levelwire/server/internal/status"
@@ -65,6 +66,9 @@ func (s *Server) resolveDifference(w http.ResponseWriter, r *http.Request, path 
 	}
 	if !request.Offers(q.Resource, request.VerbList) {
 		return nil, close, status.MethodNotSupported(q.Resource, request.VerbList)
+	}
+	if handlers.IsUnstored(q.Resource) {
+		return nil, close, read.ListInstead("the objects of this collection are not kept")
 	}
 	q.Verb = verbDifference
 	if r.Method != http.MethodPost {

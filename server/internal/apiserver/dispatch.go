@@ -64,10 +64,10 @@ func (s *Server) handlerOf(q *request.Info) handlers.Handler {
 	return s.verbs.For(q)
 }
 
-// lookup finds the resource of a path, in the table or among those that can only be created.
+// lookup finds the resource of a path, in the table or among those that are not stored.
 func (s *Server) lookup(group, version, plural string) *resource.Resource {
 	if res := s.config.Resources.Lookup(group, version, plural); res != nil {
 		return res
 	}
-	return handlers.LookupCreateOnly(group, version, plural)
+	return handlers.LookupUnstored(group, version, plural)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/levelwire/levelwire/internal/debugapi"
 	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
+	"github.com/levelwire/levelwire/server/internal/apiserver/handlers"
 	"github.com/levelwire/levelwire/server/internal/apiserver/inspect"
 	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/auth"
@@ -69,7 +70,7 @@ func (s *Server) inspection(w http.ResponseWriter, r *http.Request, kind string,
 	if err != nil {
 		return err
 	}
-	if verb := inspectionVerbs[kind]; !request.Offers(q.Resource, verb) {
+	if verb := inspectionVerbs[kind]; !request.Offers(q.Resource, verb) || handlers.IsUnstored(q.Resource) {
 		return status.MethodNotSupported(q.Resource, verb)
 	}
 	switch kind {

@@ -97,7 +97,7 @@ func New(config Config) (*Server, error) {
 			Anonymous: config.Anonymous, Logger: config.Logger,
 		}),
 		authorizer:  authorization.New(config.Authorizer),
-		discovery:   discovery.NewHandler(discovery.HandlerConfig{Resources: config.Resources, CreateOnly: handlers.CreateOnly, Version: config.Version, Aggregated: config.Aggregator.Published}),
+		discovery:   discovery.NewHandler(discovery.HandlerConfig{Resources: config.Resources, Unstored: handlers.Unstored, Version: config.Version, Aggregated: config.Aggregator.Published}),
 		readSlots:   inflight.NewSlots(config.MaxReadsInFlight),
 		writeSlots:  inflight.NewSlots(config.MaxWritesInFlight),
 		readSeats:   inflight.NewUserSeats(config.MaxReadsInFlight),
@@ -145,7 +145,7 @@ func New(config Config) (*Server, error) {
 	})
 	s.verbs = handlers.New(handlers.Config{
 		Reader: s.reader, Registry: config.Registry, ReadOnly: config.ReadOnly, Authenticator: s.authenticator, Authorizer: s.authorizer,
-		Issuer: config.Issuer, MaxBodyBytes: config.MaxBodyBytes, Streams: s.streams, Metrics: s.metrics,
+		Components: config.Components, Issuer: config.Issuer, MaxBodyBytes: config.MaxBodyBytes, Streams: s.streams, Metrics: s.metrics,
 	})
 	s.inspect = &inspect.Handler{Resources: config.Resources, Cache: config.Cache, Streams: s.streams, Started: time.Now()}
 	return s, nil

@@ -126,8 +126,12 @@ func (p *endpoint) when(verb string, o operation) *spec.Operation {
 var ok = []int{http.StatusOK}
 
 func (p *endpoint) listing(id string) operation {
+	what := "list"
+	if p.offers(verbWatch) {
+		what = "list or watch"
+	}
 	return operation{
-		id: "list" + p.id + id, action: verbList, doc: "list or watch objects of kind " + p.Kind,
+		id: "list" + p.id + id, action: verbList, doc: what + " objects of kind " + p.Kind,
 		parameters: slices.Concat(selectParameters, watchParameters), stream: true, codes: ok, answer: p.list,
 	}
 }

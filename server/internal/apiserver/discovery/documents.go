@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -54,14 +55,14 @@ type documentCache struct {
 
 // get returns the documents of a table. The table never changes a slice that it has
 // returned, so the identity of the slice shows whether the table has changed.
-func (c *documentCache) get(all, createOnly []*resource.Resource, remote *aggregation.Published) *documents {
+func (c *documentCache) get(all, unstored []*resource.Resource, remote *aggregation.Published) *documents {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if d := c.current; d != nil && d.remote == remote && len(d.all) == len(all) && (len(all) == 0 || &d.all[0] == &all[0]) {
 		return d
 	}
 	d := &documents{all: all, remote: remote, byName: make(map[string]*group)}
-	for _, res := range slices.Concat(all, createOnly) {
+	for _, res := range slices.Concat(all, unstored) {
 		d.add(res)
 	}
 	d.addRemote()
@@ -71,7 +72,7 @@ func (c *documentCache) get(all, createOnly []*resource.Resource, remote *aggreg
 	return d
 }
 
-// add enters a resource. Those of a version stay in the table's order.
+// add enters a resource. Those of a version are in the order of their names, as in the table.
 func (d *documents) add(res *resource.Resource) {
 	g := d.group(res.Group)
 	v := g.version(res.Version)
@@ -79,7 +80,8 @@ func (d *documents) add(res *resource.Resource) {
 		v = newGroupVersion(res.GroupVersion())
 		g.versions = append(g.versions, v)
 	}
-	v.resources = append(v.resources, res)
+	at, _ := slices.BinarySearchFunc(v.resources, res.Plural, func(r *resource.Resource, name string) int { return strings.Compare(r.Plural, name) })
+	v.resources = slices.Insert(v.resources, at, res)
 }
 
 // group returns a group, which it adds if there is none of the name.
@@ -168,5 +170,5 @@ func (h *Handler) described() *documents {
 	if h.config.Aggregated != nil {
 		remote = h.config.Aggregated()
 	}
-	return h.documents.get(h.config.Resources.All(), h.config.CreateOnly, remote)
+	return h.documents.get(h.config.Resources.All(), h.config.Unstored, remote)
 }

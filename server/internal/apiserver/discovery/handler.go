@@ -22,8 +22,8 @@ type HandlerConfig struct {
 	// Resources is the table of what is served. All never changes a slice that it
 	// has returned.
 	Resources interface{ All() []*resource.Resource }
-	// CreateOnly are the kinds that are served and in no table.
-	CreateOnly []*resource.Resource
+	// Unstored are the kinds that are served and in no table.
+	Unstored []*resource.Resource
 	// Aggregated returns what other servers serve: the same value until that changes. nil:
 	// there is nothing.
 	Aggregated func() *aggregation.Published

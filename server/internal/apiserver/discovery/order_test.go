@@ -63,7 +63,7 @@ func listed(t *testing.T, h *Handler) (plain, aggregated []string) {
 // TestBuiltinOrder compares with kube-apiserver's order of its own groups and versions.
 func TestBuiltinOrder(t *testing.T) {
 	reviews := []*resource.Resource{customKind("authorization.k8s.io", "v1"), customKind("authentication.k8s.io", "v1")}
-	plain, aggregated := listed(t, NewHandler(HandlerConfig{Resources: builtin.Table(), CreateOnly: reviews}))
+	plain, aggregated := listed(t, NewHandler(HandlerConfig{Resources: builtin.Table(), Unstored: reviews}))
 	want := slices.DeleteFunc(slices.Clone(upstreamOrder), func(gv string) bool { return !slices.Contains(plain, gv) })
 	if !slices.Equal(plain, want) {
 		t.Errorf("plain discovery lists\n%s, want\n%s", strings.Join(plain, "\n"), strings.Join(want, "\n"))

@@ -5,7 +5,8 @@
 //	get.go list.go difference.go    reads
 //	write.go patch.go delete.go     writes of objects; body.go: what their bodies may be
 //	subresource.go token.go         status, scale, binding, eviction; tokens
-//	createonly.go review.go         kinds that are only created, and reviews
+//	unstored.go                     kinds that are in no store
+//	review.go componentstatus.go    reviews, which are such kinds; component statuses
 //
 // Watches are package watchstream's: what they hold while they are open is decided by
 // package apiserver.

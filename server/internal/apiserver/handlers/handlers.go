@@ -5,6 +5,7 @@ import (
 
 	"github.com/levelwire/levelwire/server/internal/apiserver/authentication"
 	"github.com/levelwire/levelwire/server/internal/apiserver/authorization"
+	"github.com/levelwire/levelwire/server/internal/apiserver/componentstatus"
 	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 	"github.com/levelwire/levelwire/server/internal/apiserver/metrics"
 	"github.com/levelwire/levelwire/server/internal/apiserver/request"
@@ -30,6 +31,8 @@ type Config struct {
 	// Authenticator answers reviews of tokens, and Authorizer those of rights.
 	Authenticator *authentication.Authenticator
 	Authorizer    *authorization.Authorizer
+	// Components are what component statuses say how they are.
+	Components componentstatus.Components
 	// Issuer answers requests for tokens of service accounts; nil refuses them.
 	Issuer authentication.TokenIssuer
 	// MaxBodyBytes bounds a request body.
@@ -64,10 +67,7 @@ func (h *Handlers) For(q *request.Info) Handler {
 	case request.VerbList:
 		return h.list
 	case request.VerbCreate:
-		if isCreateOnly(q.Resource) {
-			return h.createReview
-		}
-		return h.create
+		return h.creation(q.Resource)
 	case request.VerbUpdate:
 		return h.update
 	case request.VerbPatch:
@@ -80,13 +80,24 @@ func (h *Handlers) For(q *request.Info) Handler {
 	return refuse(status.MethodNotSupported(q.Resource, q.Verb))
 }
 
+// creation returns the handler of the creates of a resource.
+func (h *Handlers) creation(res *resource.Resource) Handler {
+	switch {
+	case res == bindings:
+		return h.bind
+	case isReview(res):
+		return h.createReview
+	}
+	return h.create
+}
+
 // isRead reports whether a request writes nothing.
 func isRead(q *request.Info) bool {
 	switch q.Verb {
 	case request.VerbGet, request.VerbList, request.VerbWatch:
 		return true
 	case request.VerbCreate:
-		return q.Subresource == "" && isCreateOnly(q.Resource)
+		return q.Subresource == "" && isReview(q.Resource)
 	}
 	return false
 }

@@ -1,15 +1,19 @@
 package handlers
 
 import (
+	"context"
 	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/apiserver/watchstream"
+	"github.com/levelwire/levelwire/server/internal/read"
 )
 
-// list answers with the objects of a collection, all of one revision. Its JSON is
-// the concatenation of the cached objects.
+// list answers with the objects of a collection, all of one revision if they are stored. Its JSON
+// is the concatenation of the cached objects.
 func (h *Handlers) list(w http.ResponseWriter, r *http.Request, q *request.Info) error {
 	form, err := encoding.Negotiate(r, encoding.ListOffer.For(q.Resource))
 	if err != nil {
@@ -23,7 +27,7 @@ func (h *Handlers) list(w http.ResponseWriter, r *http.Request, q *request.Info)
 	if err != nil {
 		return err
 	}
-	page, err := h.config.Reader.List(r.Context(), q.Scope(), &opts)
+	page, err := h.page(r.Context(), q, &opts)
 	if err != nil {
 		return err
 	}
@@ -35,4 +39,11 @@ func (h *Handlers) list(w http.ResponseWriter, r *http.Request, q *request.Info)
 		w.Header().Set(watchstream.ProgressHeader, name)
 	}
 	return encoding.WriteList(w, r, encoder, include, page)
+}
+
+func (h *Handlers) page(ctx context.Context, q *request.Info, opts *metav1.ListOptions) (read.Page, error) {
+	if q.Resource == componentStatuses {
+		return h.listComponentStatuses(ctx, q, opts)
+	}
+	return h.config.Reader.List(ctx, q.Scope(), opts)
 }

@@ -55,7 +55,7 @@ func (x *writer) isKnown(kind schema.GroupVersionKind, group string) bool {
 	isKind := func(r *resource.Resource) bool {
 		return !r.Stored().Mixed && r.Group == kind.Group && r.Version == kind.Version && (r.Kind == kind.Kind || r.Kind+"List" == kind.Kind)
 	}
-	return partOf(kind.Group) == partOf(group) && (slices.ContainsFunc(set.Resources().All(), isKind) || slices.ContainsFunc(CreateOnly, isKind))
+	return partOf(kind.Group) == partOf(group) && (slices.ContainsFunc(set.Resources().All(), isKind) || slices.ContainsFunc(Unstored, isKind))
 }
 
 // partOf names the part of kube-apiserver that serves a group of built-in kinds. Each knows only

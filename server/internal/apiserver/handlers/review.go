@@ -14,12 +14,8 @@ import (
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
 
-// createReview answers POST of a create-only kind: a review is answered and
-// forgotten, a Binding is written to its pod.
+// createReview answers POST of a review, which is forgotten.
 func (h *Handlers) createReview(w http.ResponseWriter, r *http.Request, q *request.Info) error {
-	if q.Resource.Kind == "Binding" {
-		return h.bind(w, r, q)
-	}
 	if _, err := encoding.Negotiate(r, encoding.PlainOffer); err != nil {
 		return err
 	}

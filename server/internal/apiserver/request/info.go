@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/levelwire/levelwire/server/internal/auth"
 	"github.com/levelwire/levelwire/server/internal/read"
 	"github.com/levelwire/levelwire/server/internal/resource"
@@ -40,7 +42,7 @@ func Resolve(r *http.Request, t Path, lookup func(group, version, plural string)
 	if res == nil {
 		return nil, status.NoSuchPath()
 	}
-	if t.Namespaced && !res.Namespaced || !t.Namespaced && res.Namespaced && t.Name != "" {
+	if t.Namespaced && !res.Namespaced || !t.Namespaced && res.Namespaced && t.Name != "" || t.Watch && !Offers(res, VerbWatch) {
 		return nil, status.NoSuchPath()
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
@@ -62,9 +64,18 @@ func Resolve(r *http.Request, t Path, lookup func(group, version, plural string)
 		return nil, status.MethodNotSupported(res, q.Verb)
 	}
 	if q.Subresource == "" && !Offers(res, q.Verb) {
-		return nil, status.MethodNotSupported(res, q.Verb)
+		return nil, notOffered(res, q.Verb)
 	}
 	return q, nil
+}
+
+// notOffered refuses a verb that a resource does not offer. Kubernetes takes a watch of one that can be
+// listed for a list at first, and names it therefore.
+func notOffered(res *resource.Resource, verb string) error {
+	if verb == VerbWatch && Offers(res, VerbList) {
+		return apierrors.NewMethodNotSupported(res.GroupResource(), verb)
+	}
+	return status.MethodNotSupported(res, verb)
 }
 
 // IsTrue reads a boolean query parameter as Kubernetes does: if it is there,

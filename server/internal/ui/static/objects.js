@@ -116,7 +116,8 @@ class List {
     if (this.descending) query.set("descending", "true");
     if (this.labels.value) query.set("labelSelector", this.labels.value);
     if (this.fields.value) query.set("fieldSelector", this.fields.value);
-    return `/debug/listwatch/window${collection(this.kind, this.namespace)}?${query}`;
+    // Windows are of what the server keeps: a kind that nobody can watch is elsewhere, or is kept nowhere.
+    return `${this.kind.watchable ? "/debug/listwatch/window" : ""}${collection(this.kind, this.namespace)}?${query}`;
   }
 
   async watch(signal) {
@@ -201,7 +202,7 @@ class List {
     const hidden = Math.max(0, this.total - this.rows) * rowHeight;
     this.spacer.style.height = `${Math.min(hidden, maxScroll)}px`;
     const last = Math.min(first + rows.length, this.total);
-    this.facts.textContent = `${number(rows.length ? first + 1 : 0)} to ${number(last)} of ${number(this.total)}, at version ${version}, in ${Math.round(this.took)} ms`;
+    this.facts.textContent = `${number(rows.length ? first + 1 : 0)} to ${number(last)} of ${number(this.total)}${version ? `, at version ${version}` : ""}, in ${Math.round(this.took)} ms`;
     if (this.again) this.stream.abort();
   }
 
