@@ -109,7 +109,7 @@ GROUPS   ?= 40
 LIST     ?=
 
 test-differential: judge ## compare our answers with those of the real kube-apiserver, 50,000 requests in five minutes; KINDS=Pod VERBS=create,life REQUESTS=1000 SEED=2 and more: docs/contributors/differential.md
-	$(TEST) -count=1 -v -timeout=4h -run='^TestDifferential$$' ./tests/differential -differential.binaries=$(CURDIR)/bin -differential.recording=$(CURDIR)/bin/differential/recording.json.gz -differential.seed=$(SEED) -differential.requests=$(REQUESTS) -differential.kinds="$(KINDS)" $(if $(VERBS),-differential.verbs=$(VERBS)) -differential.match='$(MATCH)' -differential.only='$(ONLY)' -differential.groups=$(GROUPS) $(if $(PAIRS),-differential.pairs=$(PAIRS)) $(if $(VALIDATION),-differential.validation) $(if $(LIST),-differential.list=$(abspath $(LIST)))
+	$(TEST) -count=1 -v -timeout=4h -run='^TestDifferential$$' ./tests/differential -differential.binaries=$(CURDIR)/bin -differential.recording=$(CURDIR)/bin/differential/recording$(if $(GATES),-gates).json.gz $(if $(GATES),-differential.gates) -differential.seed=$(SEED) -differential.requests=$(REQUESTS) -differential.kinds="$(KINDS)" $(if $(VERBS),-differential.verbs=$(VERBS)) -differential.match='$(MATCH)' -differential.only='$(ONLY)' -differential.groups=$(GROUPS) $(if $(PAIRS),-differential.pairs=$(PAIRS)) $(if $(VALIDATION),-differential.validation) $(if $(LIST),-differential.list=$(abspath $(LIST)))
 
 record-differential: REQUESTS = 20000
 record-differential: judge ## ask kube-apiserver what make test compares with its answers (tests/differential/testdata), and list what it answers otherwise than in the recording before (bin/differential/changes)
@@ -237,5 +237,5 @@ lint: ## static analysis; installs golangci-lint below bin/
 ci: ## what continuous integration runs
 	.ci/run
 
-clean: ## remove binaries (data stays)
+clean: ## remove bin/: binaries, kube-apiserver and its kept answers, what test-suites fetched (data stays)
 	rm -rf bin

@@ -129,7 +129,8 @@ func (c *comparison) once(mine, theirs []cause) []cause {
 		return theirs
 	}
 	first := distinctCauses(theirs)
-	for _, again := range without(theirs, first) {
+	_, more := split(theirs, first)
+	for _, again := range more {
 		c.add(otherCauses, "repeated "+again.shape(), list(mine), list(theirs))
 	}
 	return first
@@ -173,25 +174,26 @@ func eraseIndexes(field string) string {
 // refusals compares the causes of two refusals, and then their words.
 func (c *comparison) refusals(ours, judge *answer) {
 	mine, theirs := ours.causes(), c.once(ours.causes(), judge.causes())
-	missing, extra := without(theirs, mine), without(mine, theirs)
+	shared, missing := split(theirs, mine)
+	ofMine, extra := split(mine, theirs)
 	for _, cause := range missing {
 		c.add(otherCauses, "missing "+cause.shape(), list(mine), list(theirs))
 	}
 	for _, cause := range extra {
 		c.add(otherCauses, "extra "+cause.shape(), list(mine), list(theirs))
 	}
-	if len(missing)+len(extra) > 0 {
-		return
-	}
 	said := false
-	for i := range theirs {
-		if mine[i].Field != theirs[i].Field || mine[i].Reason != theirs[i].Reason {
+	for i := range shared {
+		if ofMine[i].Field != shared[i].Field || ofMine[i].Reason != shared[i].Reason {
 			c.add(otherCauses, "order", list(mine), list(theirs))
 			return
 		}
-		said = c.words(theirs[i].shape()+": ", mine[i].Message, theirs[i].Message) || said
+		said = c.words(shared[i].shape()+": ", ofMine[i].Message, shared[i].Message) || said
 	}
-	if !said {
+	if len(missing)+len(extra) > 0 {
+		return // the rest follows from that
+	}
+	if !said { // the message has those of all causes
 		c.words("", ours.text("message")+ours.Text, judge.text("message")+judge.Text)
 	}
 	c.details(ours, judge)
@@ -253,20 +255,22 @@ func (c *comparison) details(ours, judge *answer) {
 	}
 }
 
-// without returns the causes of a list that another list lacks, by field and reason.
-func without(list, other []cause) []cause {
+// split returns the causes of a list that another list has, too, and those that it lacks, by field
+// and reason.
+func split(list, other []cause) (shared, rest []cause) {
 	count := map[[2]string]int{}
 	for _, c := range other {
 		count[[2]string{c.Field, c.Reason}]++
 	}
-	var rest []cause
 	for _, c := range list {
 		key := [2]string{c.Field, c.Reason}
 		if count[key]--; count[key] < 0 {
 			rest = append(rest, c)
+		} else {
+			shared = append(shared, c)
 		}
 	}
-	return rest
+	return shared, rest
 }
 
 func list(causes []cause) string {

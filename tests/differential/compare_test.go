@@ -67,6 +67,7 @@ func TestNormalise(t *testing.T) {
 	_, k := widgets(t)
 	service := &kind{groupVersionKind: groupVersionKind{Version: "v1", Kind: "Service"}}
 	limitRange := &kind{groupVersionKind: groupVersionKind{Version: "v1", Kind: "LimitRange"}}
+	flowSchema := &kind{groupVersionKind: groupVersionKind{Group: "flowcontrol.apiserver.k8s.io", Version: "v1", Kind: "FlowSchema"}}
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for name, test := range map[string]struct {
 		kind             *kind
@@ -86,7 +87,13 @@ func TestNormalise(t *testing.T) {
 		"a generated name":     {k, `{"metadata":{"generateName":"a-"}}`, `{"metadata":{"generateName":"a-","name":"a-x7bcd"}}`, `{"metadata":{"generateName":"a-","name":"<a generated name>"}}`},
 		"a name":               {k, `{}`, `{"metadata":{"name":"a-x7"}}`, `{"metadata":{"name":"a-x7"}}`},
 		"an unnamed one":       {limitRange, `{"metadata":{}}`, `{"metadata":{"name":"a-x7"}}`, `{"metadata":{"name":"<a generated name>"}}`},
+		"a refused one":        {limitRange, `{"metadata":{}}`, `{"message":"LimitRange \"cb54d168-f7e7-4359-af29-5467af383476\" is invalid","details":{"name":"cb54d168-f7e7-4359-af29-5467af383476"}}`, `{"message":"LimitRange \"<a generated name>\" is invalid","details":{"name":"<a generated name>"}}`},
 		"its own name":         {limitRange, `{"metadata":{"name":"a"}}`, `{"metadata":{"name":"a"}}`, `{"metadata":{"name":"a"}}`},
+		"who wrote first": {
+			flowSchema, `{}`,
+			`{"metadata":{"managedFields":[{"manager":"kube-apiserver","subresource":"status"},{"manager":"a","subresource":"status","fieldsV1":{"f:status":{"f:conditions":{".":{},"k:1":{".":{}}}}}}]}}`,
+			`{"metadata":{"managedFields":[{"manager":"a","subresource":"status","fieldsV1":{"f:status":{"f:conditions":{"k:1":{".":{}}}}}}]}}`,
+		},
 		"the uid of a refused": {k, `{}`, `{"message":"{\"controller-uid\":\"cb54d168-f7e7-4359-af29-5467af383476\"}: no"}`, `{"message":"{\"controller-uid\":\"<the uid>\"}: no"}`},
 		"now":                  {k, `{}`, `{"a":"2026-01-02T03:05:05Z","b":"2020-01-02T03:05:05Z"}`, `{"a":"<now>","b":"2020-01-02T03:05:05Z"}`},
 		"a token volume":       {k, `{}`, `{"a":["kube-api-access-x7y8z"]}`, `{"a":["kube-api-access-*"]}`},
@@ -169,5 +176,21 @@ func TestReport(t *testing.T) {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("the report lacks %q:\n%s", want, text.String())
 		}
+	}
+}
+
+// TestGates: the gates that a comparison can open are those that declarations name.
+func TestGates(t *testing.T) {
+	list, err := parseDeclarations([]byte(`
+- {field: a, why: "B2 and A: there are no feature gates", notices: "a field"}
+- {field: b, why: "C: who writes a field that kube-apiserver drops owns it there ever after", notices: "an owner"}
+- {field: c, why: "there are no feature gates", notices: "a field"}
+- {field: d, why: "A: there are no feature gates", notices: "a field"}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := list.gates(), []string{"A", "B2", "C"}; !slices.Equal(got, want) {
+		t.Errorf("%q, not %q", got, want)
 	}
 }

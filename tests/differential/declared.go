@@ -103,3 +103,27 @@ func inObject(at string) string {
 func matchesKind(kinds []string, kind string) bool {
 	return slices.ContainsFunc(kinds, func(k string) bool { return k == kind || strings.HasSuffix(kind, " "+k) })
 }
+
+// gatesOf finds the feature gates that a reason begins with.
+var gatesOf = regexp.MustCompile(`^([A-Z][A-Za-z0-9]*(?:(?:, | and )[A-Z][A-Za-z0-9]*)*): (?:there are no feature gates|who writes a field that kube-apiserver drops)`)
+
+// alsoOpen are gates on which kube-apiserver makes others depend.
+var alsoOpen = map[string][]string{
+	"DRAPartitionableDevicesType": {"DRAResourcePoolStatus"},
+}
+
+// gates are those of which the declarations say that there are none here, and those on which they
+// depend, in the order of their names.
+func (list declarations) gates() []string {
+	var gates []string
+	for _, d := range list {
+		if found := gatesOf.FindStringSubmatch(d.Why); found != nil {
+			gates = append(gates, strings.Split(strings.ReplaceAll(found[1], " and ", ", "), ", ")...)
+		}
+	}
+	for _, gate := range gates {
+		gates = append(gates, alsoOpen[gate]...)
+	}
+	slices.Sort(gates)
+	return slices.Compact(gates)
+}

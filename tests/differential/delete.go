@@ -15,8 +15,8 @@ import (
 //	delete v1 Pod small query.gracePeriodSeconds="0"
 //	delete v1 Pod small body={"dryRun":["All"]} body.preconditions.uid=stored
 //
-// A body that is a string is sent as it is. A server that finds a body does not look for options
-// in the query, so that a body has a dry run of its own.
+// A body that is a string is sent as it is. Kube-apiserver ignores the query of a DELETE with a
+// body, so that a body has a dry run of its own.
 const (
 	deleteOne        = "delete"
 	deleteCollection = "deletecollection" // of the one object

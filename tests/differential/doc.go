@@ -1,9 +1,12 @@
 // Package differential asks two servers the same and compares what they answer: a real
 // kube-apiserver, the judge, and Levelwire.
 //
-// What is asked is generated from the judge's own discovery and OpenAPI documents: of
-// valid objects of each kind (folders objects and more), one field at a time is set to values that
-// are odd for its type. A request has a name, by which it can be asked again alone:
+// What is asked is generated from the judge's own discovery and OpenAPI documents, and from
+// valid objects of each kind (folders objects and more). A request sets one or two fields of an
+// object (generate.go, pairs.go), an unknown or repeated field (validation.go), or an option of a
+// delete (delete.go). A readback creates an object and reads it (readback.go). A sequence writes and
+// reads one object step by step (sequence.go, sequences.go). A request has a name, by which it can
+// be asked again alone:
 //
 //	create apps/v1 Deployment small spec.replicas=-1
 //
@@ -16,5 +19,6 @@
 //
 // Of a fixed set of requests the answers stand in testdata, so that TestRecorded compares
 // without the judge, in make test. `make record-differential` writes them: after a change
-// of the objects, and for a new version of Kubernetes.
+// of the objects, and for a new version of Kubernetes. How to run all this:
+// docs/contributors/differential.md.
 package differential

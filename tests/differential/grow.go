@@ -123,19 +123,20 @@ func (g *growth) set(s *schema, at path) bool {
 		if !a.accepted() {
 			continue
 		}
-		if _, kept := get(a.Body, at); kept || isEmpty(candidate) {
+		if _, kept := get(a.Body, at); kept || isZero(candidate) {
 			g.value = value
 			return true
 		}
-		return false // it drops the field, whatever its value
+		if members, ok := candidate.(map[string]any); !ok || len(members) > 0 {
+			return false // it drops the field, whatever its value
+		}
 	}
 	return false
 }
 
-func isEmpty(value any) bool {
+// isZero reports whether an answer may lack a field with a value, though the server keeps it.
+func isZero(value any) bool {
 	switch value := value.(type) {
-	case map[string]any:
-		return len(value) == 0
 	case []any:
 		return len(value) == 0
 	default:

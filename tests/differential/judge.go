@@ -35,8 +35,9 @@ const startTimeout = 5 * time.Minute
 type end struct{ why error }
 
 // startJudge starts the etcd and kube-apiserver of a folder, with files in another one and logs in a
-// third, and waits until they serve. They end with this process, or when stop is called.
-func startJudge(ctx context.Context, binaries, folder, logs string) (s *side, stop func(), err error) {
+// third, and with some feature gates open, and waits until they serve. They end with this process, or
+// when stop is called.
+func startJudge(ctx context.Context, binaries, folder, logs string, gates []string) (s *side, stop func(), err error) {
 	ports, err := freePorts(ctx, 3)
 	if err != nil {
 		return nil, nil, err
@@ -85,6 +86,12 @@ func startJudge(ctx context.Context, binaries, folder, logs string) (s *side, st
 	flags, err := apiserverFlags(folder, etcd, ports[2])
 	if err != nil {
 		return nil, nil, err
+	}
+	for _, gate := range gates {
+		flags = append(flags, "--feature-gates="+gate+"=true")
+	}
+	if len(gates) > 0 { // CoordinatedLeaderElection watches LeaseCandidates
+		flags = append(flags, "--runtime-config=coordination.k8s.io/v1beta1=true")
 	}
 	if err := start("kube-apiserver", flags); err != nil {
 		return nil, nil, err

@@ -55,7 +55,7 @@ var rules = []rule{
 	{name: "an allocated address", kind: "v1 Service", shape: "cells[]", is: inServiceCIDR},
 	{name: "a token", kind: "v1 ServiceAccount", shape: "status.token"},
 	{name: "a creation time", shape: "metadata.creationTimestamp", is: isCreation},
-	{name: "a deletion time", shape: "metadata.deletionTimestamp"},
+	{name: "a deletion time", shape: "metadata.deletionTimestamp", is: isDeletion},
 	{name: "a version", shape: "metadata.resourceVersion"},
 	{name: "a time of managed fields", shape: "metadata.managedFields[].time"},
 	{name: "an allocated address", kind: "v1 Service", shape: "spec.clusterIP", is: inServiceCIDR},
@@ -66,6 +66,7 @@ var rules = []rule{
 	{name: "a generated name", shape: "metadata.name", is: isGenerated},
 	{name: "a generated name", shape: "details.name", is: isGenerated},
 	{name: "a generated name", kind: "v1 LimitRange", shape: "metadata.name"},
+	{name: "a generated name", kind: "v1 LimitRange", shape: "details.name", is: isGeneratedUID},
 }
 
 // uidsIn returns the uids in a value.
@@ -128,6 +129,17 @@ func isCreation(n *normaliser, value any) bool {
 	return err == nil && n.now.Sub(t).Abs() < 24*time.Hour
 }
 
+// isDeletion reports whether a time is when an object has to be gone that was deleted in this run: its
+// grace period after the delete.
+func isDeletion(n *normaliser, value any) bool {
+	text, _ := value.(string)
+	t, err := time.Parse("2006-01-02T15:04:05Z", text)
+	grace, _ := n.around["deletionGracePeriodSeconds"].(json.Number)
+	seconds, _ := grace.Int64() // 0: there is none
+	ago := n.now.Sub(t.Add(-time.Duration(seconds) * time.Second))
+	return err == nil && ago > -time.Minute && ago < nowWithin
+}
+
 // isExpiration reports whether a token is good for as long as the answer says.
 func isExpiration(n *normaliser, value any) bool {
 	seconds, _ := get(n.answer, path{"spec", "expirationSeconds"})
@@ -146,16 +158,29 @@ func isNodePort(_ *normaliser, value any) bool {
 	return err == nil && port >= 30000 && port < 33000
 }
 
+// uid is how a server writes one.
+const uid = `[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`
+
+var wholeUID = regexp.MustCompile(`^` + uid + `$`)
+
+// isGeneratedUID reports whether a value is a uid that a server has given in place of a name.
+func isGeneratedUID(_ *normaliser, value any) bool {
+	text, _ := value.(string)
+	return wholeUID.MatchString(text)
+}
+
 // words are rules for parts of strings, wherever they stand.
 var words = []struct {
 	name    string
 	pattern *regexp.Regexp
 }{
 	// Of a Job that is refused: the answer has no object to know the uid from.
-	{`controller-uid":"<the uid>"`, regexp.MustCompile(`controller-uid":"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"`)},
+	{`controller-uid":"<the uid>"`, regexp.MustCompile(`controller-uid":"` + uid + `"`)},
+	{"batch.kubernetes.io/controller-uid=<the uid>", regexp.MustCompile(`batch\.kubernetes\.io/controller-uid=` + uid)},
+	// Of a LimitRange without a name.
+	{`LimitRange "<a generated name>"`, regexp.MustCompile(`LimitRange "` + uid + `"`)},
 	// Of a table: the restarts of a pod.
 	{"(<an age> ago)", regexp.MustCompile(`\((\d+[ydhms])+ ago\)`)},
-	{"batch.kubernetes.io/controller-uid=<the uid>", regexp.MustCompile(`batch\.kubernetes\.io/controller-uid=[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)},
 	{"kube-api-access-*", regexp.MustCompile(`kube-api-access-[a-z0-9]{5}\b`)},
 	// Where kube-apiserver's source makes the table of its kinds.
 	{"", regexp.MustCompile(` in scheme "[^"]*"`)},
@@ -176,6 +201,7 @@ type normaliser struct {
 	sent   map[string]any
 	answer map[string]any
 	now    time.Time
+	around map[string]any // the object in which the value stands
 	// generated matches names that the server may have made.
 	generated *regexp.Regexp
 	uids      []string // of the objects in the answer, and of what its details are about, that the client has not chosen
@@ -189,6 +215,7 @@ func (n *normaliser) value(value any, at path) any {
 			if list, ok := member.([]any); ok && name == "managedFields" {
 				member = n.withoutServer(list)
 			}
+			n.around = value
 			result[name] = n.value(member, at.child(name))
 			if list, ok := result[name].([]any); ok && name == "managedFields" && len(at) > 1 {
 				result[name] = unordered(list)
@@ -216,15 +243,37 @@ var writtenByServers = []string{"APIService", "FlowSchema", "ValidatingAdmission
 // serverManagers are these names.
 var serverManagers = []any{"levelwire", "kube-apiserver", "api-priority-and-fairness-config-consumer-v1"}
 
-// withoutServer returns entries of managedFields without those of the server itself.
+// withoutServer returns entries of managedFields without those of the server itself, and without
+// who has made the list of conditions: the client, if it was faster than the server.
 func (n *normaliser) withoutServer(entries []any) []any {
 	if !matchesKind(writtenByServers, n.kind.String()) {
 		return entries
 	}
-	return slices.DeleteFunc(slices.Clone(entries), func(entry any) bool {
+	var others []any
+	for _, entry := range entries {
 		members, _ := entry.(map[string]any)
-		return members["subresource"] == "status" && slices.Contains(serverManagers, members["manager"])
-	})
+		if members["subresource"] == "status" {
+			if slices.Contains(serverManagers, members["manager"]) {
+				continue
+			}
+			entry = withoutMaker(members)
+		}
+		others = append(others, entry)
+	}
+	return others
+}
+
+// withoutMaker returns an entry of managedFields that does not own the list of conditions itself.
+func withoutMaker(entry map[string]any) any {
+	owned := path{"fieldsV1", "f:status", "f:conditions"}
+	if _, ok := get(entry, append(owned, ".")); !ok {
+		return entry
+	}
+	without, _, err := replaceAt(entry, append(owned, "."), func(any) (any, bool) { return nil, false })
+	if err != nil {
+		return entry
+	}
+	return without
 }
 
 func (n *normaliser) leaf(value any, at path) any {
@@ -272,7 +321,8 @@ func inShape(shape string) string {
 // isNow reports whether a string is the time of the answer, which a server has filled in.
 func (n *normaliser) isNow(text string) bool {
 	t, err := time.Parse(time.RFC3339Nano, text)
-	return err == nil && n.now.Sub(t).Abs() < nowWithin
+	return err == nil && (len(text) == len("2006-01-02T15:04:05Z") || len(text) == len("2006-01-02T15:04:05.000000Z")) &&
+		strings.HasSuffix(text, "Z") && n.now.Sub(t).Abs() < nowWithin
 }
 
 // nowWithin is how long ago an object may have been stored that is asked about.

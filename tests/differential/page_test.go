@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -41,28 +42,35 @@ const introduction = `# What is answered differently from kube-apiserver
 subresources, with one field or two set to odd values, and sequences of writes, reads and watches of one object. It compares code, reason, causes, message,
 object, warnings and headers. The %d rows below stand on purpose; %d of them come from feature gates. Please report any other difference as a fault.
 
-**Does it affect my program?** Most likely not, if it uses only fields that kube-apiserver serves by default. Look for yours if it deletes collections with
-a resourceVersion or with a body beside a dryRun in the query, deletes all CustomResourceDefinitions at once, compares managedFields, or reads the text of
-errors.
+**Does it affect my program?** Most likely not, if it uses only fields that kube-apiserver serves by default. Look for its rows if it deletes collections with
+a resourceVersion, sends a DELETE with a body and with dryRun in the query, deletes all CustomResourceDefinitions at once, compares managedFields, reads the text of
+errors, or takes warnings for errors.
 
-**Known, and not below:** kinds on which nothing here acts ([compatibility](compatibility.md)), [admission plugins](../operators/admission-plugins.md),
-[custom resources](custom-resources.md) and the last column of [validation](validation.md). A watch goes on after a restart of the server, where
-kube-apiserver answers 410; one from a version that does not come within 5 seconds ends with an error, where kube-apiserver's waits without an end.
+**Known, and not below:** kinds on which nothing here acts, and what simulated pods cannot do ([compatibility](compatibility.md)),
+[admission plugins](../operators/admission-plugins.md), [webhooks and policies](../operators/admission.md), [custom resources](custom-resources.md), [field ownership](field-ownership.md), [OpenAPI](openapi.md),
+[fairness](../operators/fairness.md), [aggregation](../operators/aggregation.md), and the last column of [validation](validation.md). A watch goes on after a restart of the server, where
+kube-apiserver answers 410. A watch may ask for a resourceVersion that the server has not reached: if it does not reach it within 5 seconds, the watch ends with
+an error here, and stays open without an event at kube-apiserver. A PUT of a PersistentVolumeClaim or a Job that changes nothing writes nothing here; kube-apiserver
+stores it, so that watches see an event.
 
-**Not compared:** requests of users who may not do everything; fields of union members that no object of the comparison has; exec, attach, log, portforward and
+**Not compared:** rights, as both servers allow every request (--authorization-mode=AlwaysAllow; kube-apiserver also runs with --allow-privileged, without which it
+refuses privileged Pods); fields of union members that no object of the comparison has; exec, attach, log, portforward and
 proxy; sequences of FlowSchemas, and how the statuses of APIServices, CustomResourceDefinitions and ValidatingAdmissionPolicies are owned, into which a
-server itself writes. Every request is allowed (kube-apiserver runs with --allow-privileged, without which it refuses privileged Pods).
+server itself writes. Most single writes are dry runs; a tenth of the creates, some deletes and every sequence write. Every option of a read is tried with ConfigMaps, Nodes, Pods, Deployments and
+CustomResourceDefinitions, pages with ConfigMaps, and most fields of the metadata with ConfigMaps, Namespaces and Deployments: their rules are the same for all kinds.
 
 In the column *requests*, readback is a create that is no dry run, with what reads show of the object then, status is an update of that subresource, and merge, strategic, json and apply are the four types of a patch. The others are
 sequences: life (an object is made, changed, deleted and made again), formats (JSON, YAML, protobuf, CBOR, tables), reads (all options of get, list and watch), selections (every field selector, and an object that comes into a selection and leaves it),
 pages, subresources, statuses (who owns a status), resizes (a Pod is resized and evicted) and limits (a LimitRange, ResourceQuotas, accounts with secrets).
 `
 
-// sections of the page. A declaration stands in the first one that takes it.
-var sections = []struct {
+type section struct {
 	title, text string
 	takes       func(*declaration) bool
-}{
+}
+
+// sections of the page. A declaration stands in the first one that takes it.
+var sections = []section{
 	{
 		"Fields of closed feature gates",
 		"There are no feature gates here: a field that kube-apiserver drops while its gate is closed is kept, and checked if there are rules for it.",
@@ -83,30 +91,29 @@ func ofGate(d *declaration) bool {
 
 // markdown returns the page.
 func markdown(list declarations) []byte {
-	in := make([]declarations, len(sections))
-	gates := 0
+	rows := make([][]string, len(sections))
+	all, gates := 0, 0
 	for _, d := range list {
+		i := slices.IndexFunc(sections, func(s section) bool { return s.takes(d) })
+		row := fmt.Sprintf("| %s | %s | %s | %s | %s |\n", orAll(d.Kinds), orAll(d.Verbs), d.Field, d.Notices, d.Why)
+		if slices.Contains(rows[i], row) {
+			continue // another class of the same difference
+		}
+		rows[i] = append(rows[i], row)
+		all++
 		if ofGate(d) {
 			gates++
 		}
-		for i := range sections {
-			if sections[i].takes(d) {
-				in[i] = append(in[i], d)
-				break
-			}
-		}
 	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, introduction, len(list), gates)
+	fmt.Fprintf(&b, introduction, all, gates)
 	for _, i := range []int{4, 3, 2, 0, 1} { // what matters most comes first
 		fmt.Fprintf(&b, "\n## %s\n\n", sections[i].title)
 		if sections[i].text != "" {
 			fmt.Fprintf(&b, "%s\n\n", sections[i].text)
 		}
 		b.WriteString("| kinds | requests | field | what you notice | why |\n|-|-|-|-|-|\n")
-		for _, d := range in[i] {
-			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", orAll(d.Kinds), orAll(d.Verbs), d.Field, d.Notices, d.Why)
-		}
+		b.WriteString(strings.Join(rows[i], ""))
 	}
 	return b.Bytes()
 }

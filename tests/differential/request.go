@@ -10,12 +10,12 @@ import (
 type request struct {
 	verb  string
 	kind  *kind
-	base  string // which object of the kind: small, full, withStatus or more
+	base  string // which object of the kind: small, full, withstatus, more, more2, ...
 	edits []edit
 }
 
-// The verbs. Every write is a dry run, so that requests do not change what others find; a create that is
-// none (readback.go), or a delete (delete.go), has the object for itself.
+// The verbs. Most writes are dry runs, so that requests do not change what others find. Three
+// things write: a readback, a delete that is no dry run, and a sequence. Each has its object for itself.
 const (
 	create       = "create"
 	update       = "update"
