@@ -22,8 +22,9 @@ type pattern struct {
 	value  string
 }
 
-// period is how long a taint is tolerated.
+// period is how long a taint is tolerated, by the toleration that stands at a place of the list.
 type period struct {
+	at      int
 	limited bool
 	seconds int64
 }
@@ -35,9 +36,9 @@ func Of(list []corev1.Toleration) Index {
 	}
 	x := Index{many: make(map[pattern]period, len(list))}
 	for i := range list {
-		if p, ok := patternOf(&list[i]); ok {
-			known, before := x.many[p]
-			x.many[p] = shortest(known, before, periodOf(&list[i]))
+		p, ok := patternOf(&list[i])
+		if _, before := x.many[p]; ok && !before {
+			x.many[p] = periodOf(i, &list[i])
 		}
 	}
 	return x
@@ -58,19 +59,11 @@ func patternOf(t *corev1.Toleration) (p pattern, ok bool) {
 	return p, true
 }
 
-func periodOf(t *corev1.Toleration) period {
+func periodOf(at int, t *corev1.Toleration) period {
 	if t.TolerationSeconds == nil {
-		return period{}
+		return period{at: at}
 	}
-	return period{limited: true, seconds: *t.TolerationSeconds}
-}
-
-// shortest returns the shorter of two periods, or the second if there is no first.
-func shortest(a period, known bool, b period) period {
-	if !known || !a.limited || b.limited && b.seconds < a.seconds {
-		return b
-	}
-	return a
+	return period{at: at, limited: true, seconds: *t.TolerationSeconds}
 }
 
 // Tolerate reports whether a taint is tolerated, at least for a while.
@@ -79,33 +72,32 @@ func (x *Index) Tolerate(taint *corev1.Taint) bool {
 	return ok
 }
 
-// Seconds returns for how long a taint is tolerated: the shortest time of the tolerations that match it, which may
-// be negative; limited is false if none of them has one. ok is false if none matches.
+// Seconds returns for how long a taint is tolerated, which may be negative: what the first toleration says that
+// matches it, as in Kubernetes. limited is false if that one has no time. ok is false if none matches.
 func (x *Index) Seconds(taint *corev1.Taint) (seconds int64, limited, ok bool) {
 	p, ok := x.find(taint)
 	return p.seconds, p.limited, ok
 }
 
-func (x *Index) find(taint *corev1.Taint) (found period, ok bool) {
-	matched := func(p period) { found, ok = shortest(found, ok, p), true }
+func (x *Index) find(taint *corev1.Taint) (first period, ok bool) {
 	for i := range x.few {
 		if t := &x.few[i]; matches(t, taint) {
-			matched(periodOf(t))
+			return periodOf(i, t), true
 		}
 	}
 	if x.many == nil {
-		return found, ok
+		return first, false
 	}
 	for _, key := range [...]string{taint.Key, ""} {
 		for _, effect := range [...]corev1.TaintEffect{taint.Effect, ""} {
 			for _, p := range [...]pattern{{key, effect, true, ""}, {key, effect, false, taint.Value}} {
-				if t, known := x.many[p]; known {
-					matched(t)
+				if t, known := x.many[p]; known && (!ok || t.at < first.at) {
+					first, ok = t, true
 				}
 			}
 		}
 	}
-	return found, ok
+	return first, ok
 }
 
 // matches is Toleration.ToleratesTaint.

@@ -40,18 +40,18 @@ func TestSameAsKubernetes(t *testing.T) {
 	}
 }
 
-// secondsOf is Seconds by one comparison after the other.
+// secondsOf is Seconds by one comparison after the other, as in GetMatchingTolerations of Kubernetes.
 func secondsOf(list []corev1.Toleration, taint *corev1.Taint) (seconds int64, limited, ok bool) {
 	for i := range list {
 		if !list[i].ToleratesTaint(klog.Background(), taint, false) {
 			continue
 		}
-		ok = true
-		if s := list[i].TolerationSeconds; s != nil && (!limited || *s < seconds) {
-			seconds, limited = *s, true
+		if s := list[i].TolerationSeconds; s != nil {
+			return *s, true, true
 		}
+		return 0, false, true
 	}
-	return seconds, limited, ok
+	return 0, false, false
 }
 
 // TestManyTolerations: what is looked up is not compared with each toleration, so that the list is read once.

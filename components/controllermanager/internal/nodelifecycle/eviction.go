@@ -31,8 +31,8 @@ func evictionTime(pod *corev1.Pod, taints []corev1.Taint, since func(taint *core
 	return at, ok
 }
 
-// untilEviction is how long the pod may stay with the taint: the shortest time of the
-// tolerations that match, for ever if none of them has one.
+// untilEviction is how long the pod may stay with the taint: for ever if the toleration that
+// matches it has no time.
 func untilEviction(tolerated *tolerations.Index, taint *corev1.Taint) (left time.Duration, forever bool) {
 	seconds, limited, ok := tolerated.Seconds(taint)
 	return time.Duration(max(seconds, 0)) * time.Second, ok && !limited
