@@ -20,12 +20,20 @@ func parse(spec *batchv1.CronJobSpec) (cron.Schedule, error) {
 	schedule := spec.Schedule
 	if spec.TimeZone != nil && !strings.Contains(schedule, "TZ") {
 		if _, err := time.LoadLocation(*spec.TimeZone); err != nil {
-			return nil, fmt.Errorf("time zone %q: %w", *spec.TimeZone, err)
+			return nil, &zoneError{*spec.TimeZone, err}
 		}
 		schedule = "TZ=" + *spec.TimeZone + " " + schedule
 	}
 	return parseStandard(schedule)
 }
+
+// zoneError is about a time zone that this machine does not know.
+type zoneError struct {
+	zone  string
+	cause error
+}
+
+func (e *zoneError) Error() string { return fmt.Sprintf("invalid timeZone: %q: %v", e.zone, e.cause) }
 
 // parseStandard turns the library's panics into errors: another API server may have stored
 // a zone that nothing follows.

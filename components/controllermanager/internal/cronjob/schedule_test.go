@@ -1,8 +1,10 @@
 package cronjob
 
 import (
+	"errors"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -100,5 +102,13 @@ func TestZoneOfAJob(t *testing.T) {
 	}
 	if _, err := parse(&cronOf("* * * * *", "Mars/Olympus").Spec); err == nil {
 		t.Error("a zone that is nowhere is accepted")
+	}
+}
+
+// TestUnknownTimeZone: the event about it has a reason of its own.
+func TestUnknownTimeZone(t *testing.T) {
+	_, err := parse(&batchv1.CronJobSpec{Schedule: "* * * * *", TimeZone: new("Nowhere/Else")})
+	if zone := (*zoneError)(nil); !errors.As(err, &zone) || !strings.HasPrefix(err.Error(), `invalid timeZone: "Nowhere/Else": `) {
+		t.Errorf("parse: %v", err)
 	}
 }

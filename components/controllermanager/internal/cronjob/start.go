@@ -2,6 +2,7 @@ package cronjob
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"time"
@@ -22,6 +23,10 @@ func (c *Controller) start(ctx context.Context, cron *batchv1.CronJob, now time.
 		return 0, nil
 	}
 	schedule, err := parse(&cron.Spec)
+	if zone := (*zoneError)(nil); errors.As(err, &zone) {
+		c.events.Warning(cron, "UnknownTimeZone", "%s", zone)
+		return 0, nil
+	}
 	if err != nil {
 		// Validation refuses such schedules; only a new one can help.
 		c.events.Warning(cron, "UnparseableSchedule", "unparseable schedule: %q : %s", cron.Spec.Schedule, err)
