@@ -91,6 +91,13 @@ func TestRuntimeClass(t *testing.T) {
 		!slices.ContainsFunc(pod.Spec.Tolerations, func(toleration corev1.Toleration) bool { return toleration.Key == "vm" }) {
 		t.Errorf("overhead %v, nodes %v, tolerations %v", pod.Spec.Overhead, pod.Spec.NodeSelector, pod.Spec.Tolerations)
 	}
+	createCluster(c, &nodev1.RuntimeClass{
+		ObjectMeta: metav1.ObjectMeta{Name: "stays"}, Handler: "vm", Scheduling: &nodev1.Scheduling{Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}},
+	})
+	stays := must[*corev1.Pod](t, "pod")(create(c, newPod("stays", class("stays"))))
+	if len(stays.Spec.Tolerations) != 1 || stays.Spec.Tolerations[0].TolerationSeconds != nil {
+		t.Errorf("a pod that tolerates everything for ever has %+v", stays.Spec.Tolerations)
+	}
 	_, err := create(c, newPod("b", class("none")))
 	mustSay(t, "a class that does not exist", err, `pod rejected: RuntimeClass "none" not found`)
 	_, err = create(c, newPod("c", func(s *corev1.PodSpec) { s.Overhead = overhead }))

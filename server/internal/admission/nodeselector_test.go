@@ -36,6 +36,7 @@ func TestPodNodeSelectorFile(t *testing.T) {
 	cl := s.Client(client.Options{})
 	for name, annotations := range map[string]map[string]string{
 		"plain": nil, "annotated": {"scheduler.alpha.kubernetes.io/node-selector": "env=own"}, "free": {"scheduler.alpha.kubernetes.io/node-selector": ""},
+		"malformed": {"scheduler.alpha.kubernetes.io/node-selector": "a"},
 	} {
 		must[*corev1.Namespace](t, name)(client.For[*corev1.Namespace](cl).Create(t.Context(), &corev1.Namespace{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations},
@@ -51,6 +52,7 @@ func TestPodNodeSelectorFile(t *testing.T) {
 		"not allowed": {"annotated", "disk=hdd", "", "conflict with its namespace whitelist"},
 		"unknown":     {"annotated", "zone=a", "", "conflict with its namespace whitelist"},
 		"no labels":   {"free", "", "", ""},
+		"malformed":   {"malformed", "", "", "of namespace malformed must be labels"},
 	} {
 		selector, err := metav1.ParseToLabelSelector(test.selects)
 		if err != nil {

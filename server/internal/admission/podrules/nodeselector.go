@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/yaml"
 
@@ -91,7 +90,7 @@ func (n NodeSelectors) Mutate(ctx context.Context, q *registry.Request) error {
 	wanted := n.cluster[clusterDefault]
 	if text, ok := namespace.Annotations[nodeSelectorAnnotation]; ok {
 		if wanted, err = labels.ConvertSelectorToLabelsMap(text); err != nil {
-			return apierrors.NewInternalError(err)
+			return q.Forbidden(fmt.Errorf("the annotation %s of namespace %s must be labels and their values (a=b,c=d): %w", nodeSelectorAnnotation, q.Namespace, err))
 		}
 	}
 	if len(wanted) == 0 {

@@ -10,7 +10,6 @@ import (
 	nodev1 "k8s.io/api/node/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/levelwire/levelwire/server/internal/registry"
 )
@@ -51,17 +50,7 @@ func (r RuntimeClasses) Mutate(ctx context.Context, q *registry.Request) error {
 		}
 		pod.Spec.NodeSelector[label] = value
 	}
-	has := make(sets.Set[tolerationKey], len(pod.Spec.Tolerations))
-	for i := range pod.Spec.Tolerations {
-		has.Insert(keyOf(&pod.Spec.Tolerations[i]))
-	}
-	for i := range class.Scheduling.Tolerations {
-		toleration := class.Scheduling.Tolerations[i]
-		if key := keyOf(&toleration); !has.Has(key) {
-			has.Insert(key)
-			pod.Spec.Tolerations = append(pod.Spec.Tolerations, toleration)
-		}
-	}
+	pod.Spec.Tolerations = union(slices.Concat(pod.Spec.Tolerations, class.Scheduling.Tolerations))
 	return nil
 }
 
@@ -99,18 +88,4 @@ func (r RuntimeClasses) classOf(ctx context.Context, q *registry.Request, pod *c
 		return nil, q.Forbidden(fmt.Errorf("pod rejected: RuntimeClass %q not found", *pod.Spec.RuntimeClassName))
 	}
 	return class, err
-}
-
-// tolerationKey is the same for equal tolerations. The seconds are nil, or a number.
-type tolerationKey struct {
-	rest    corev1.Toleration
-	seconds any
-}
-
-func keyOf(t *corev1.Toleration) tolerationKey {
-	key := tolerationKey{rest: *t}
-	if t.TolerationSeconds != nil {
-		key.rest.TolerationSeconds, key.seconds = nil, *t.TolerationSeconds
-	}
-	return key
 }

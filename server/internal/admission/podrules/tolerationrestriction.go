@@ -189,3 +189,17 @@ func includes(wide, t *corev1.Toleration) bool {
 	}
 	return false
 }
+
+// tolerationKey is the same for equal tolerations. The seconds are nil, or a number.
+type tolerationKey struct {
+	rest    corev1.Toleration
+	seconds any
+}
+
+func keyOf(t *corev1.Toleration) tolerationKey {
+	key := tolerationKey{rest: *t}
+	if t.TolerationSeconds != nil {
+		key.rest.TolerationSeconds, key.seconds = nil, *t.TolerationSeconds
+	}
+	return key
+}

@@ -24,7 +24,7 @@ func (t TopologyLabels) Mutate(ctx context.Context, q *registry.Request) error {
 	node := ""
 	switch obj := q.Object.(type) {
 	case *corev1.Binding:
-		if q.Subresource == "binding" {
+		if q.Subresource == "binding" && obj.Target.Kind == "Node" { // without a kind it is one, too, but kube-apiserver leaves that pod as it is
 			node = obj.Target.Name
 		}
 	case *corev1.Pod:
