@@ -177,8 +177,13 @@ func (m *mutator) invocationsOf(ctx context.Context, h *hook) []invocation {
 func (m *mutator) invoke(ctx context.Context, i *invocation) error {
 	c, key := m.call, i.key()
 	view, err := c.view(ctx, i.endpoint)
-	if err != nil {
+	switch {
+	case err == nil:
+	case ctx.Err() != nil, apierrors.IsNotFound(err): // of the namespace
 		return err
+	default:
+		m.misconfigured(i.policy, i.binding, fmt.Errorf("failed to convert object version: %w", err))
+		return nil
 	}
 	compiled := i.policy.expressions()
 	if err := ctx.Err(); err != nil {

@@ -37,9 +37,14 @@ type patcher struct {
 }
 
 // patch returns the changed object; the one that it changes stays as it is.
-func (p *patcher) patch(kind admissionv1.PatchType, by ref.Val) (resource.Object, error) {
-	var changed resource.Object
-	var err error
+func (p *patcher) patch(kind admissionv1.PatchType, by ref.Val) (changed resource.Object, err error) {
+	defer func() {
+		// The libraries panic on some values: a null in a path of a JSON patch, a number that no float holds. That
+		// is a failure of the mutation, about which the policy decides.
+		if cause := recover(); cause != nil {
+			changed, err = nil, fmt.Errorf("the mutation cannot be applied: %v", cause)
+		}
+	}()
 	if kind == admissionv1.PatchTypeJSONPatch {
 		changed, err = p.jsonPatch(by)
 	} else {

@@ -181,6 +181,11 @@ func TestMutations(t *testing.T) {
 			"many operations", "JSONPatch", "object.data.x.split('').map(c, JSONPatch{op: 'test', path: '/data/x', value: c})",
 			configMap("c", "", "x: "+strings.Repeat("v", 10_500)), "maximum operations in a JSON patch", nil,
 		},
+		{"test of everything", "JSONPatch", "[JSONPatch{op: 'test', path: ''}]", configMap("c", "", "x: v"), "the mutation cannot be applied", nil},
+		{
+			"under a null", "JSONPatch", "[JSONPatch{op: 'add', path: '/metadata/annotations', value: null}, JSONPatch{op: 'add', path: '/metadata/annotations/x', value: 'y'}]",
+			configMap("c", "", "x: v"), "the mutation cannot be applied", nil,
+		},
 		{"unknown field", "JSONPatch", "[JSONPatch{op: 'add', path: '/spec', value: 1}]", configMap("c", "", "x: v"), `unknown field "spec"`, nil},
 		{"wrong type name", "ApplyConfiguration", "Object{metadata: Object.spec{}}", configMap("c", "", "x: v"), "type mismatch: unexpected type name", nil},
 		{"unknown field of a merge", "ApplyConfiguration", "Object{spec: Object.spec{}}", configMap("c", "", "x: v"), "failed to convert patch object to typed object: .spec: field not declared in schema", nil},
