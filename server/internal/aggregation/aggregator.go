@@ -198,6 +198,9 @@ func (a *Aggregator) read(ctx context.Context) (map[string]*apiregistrationv1.AP
 				a.opts.Logger.Error("an APIService cannot be read and is ignored", "object", o.Key, "error", err)
 				continue
 			}
+			if service := obj.Spec.Service; service != nil {
+				apiregistrationv1.SetDefaults_ServiceReference(service) // another program may have stored it without a port
+			}
 			next = decoded{o, obj}
 		}
 		a.decoded[o.Key] = next
