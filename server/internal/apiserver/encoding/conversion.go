@@ -126,7 +126,7 @@ func (p Encoder) convert(ctx context.Context, limit int, batch []*watchcache.Obj
 // returns the objects whose calls failed and converted objects that are not in the
 // batch. alone has it wait for no calls that others have started for several objects.
 func (p Encoder) await(ctx context.Context, made map[*watchcache.Object][]byte, batch []*watchcache.Object, alone bool) (failed []*watchcache.Object, err error) {
-	calls := underWay.join(ctx, p, batch, alone)
+	calls := underWay.join(ctx, p, made, batch, alone)
 	defer underWay.leave(calls)
 	wanted := make(map[*watchcache.Object]bool, len(batch))
 	for _, o := range batch {
@@ -186,15 +186,19 @@ func (u *conversions) exit(stored *resource.Resource, limit int) {
 
 // join returns the calls that convert a batch: those that are under way, and a new
 // one for what they leave out. The caller must leave them. alone leaves out calls
-// under way that convert several objects.
-func (u *conversions) join(ctx context.Context, p Encoder, batch []*watchcache.Object, alone bool) []*conversion {
+// under way that convert several objects. What a call has left that ended since the
+// caller looked is added to made, so that no object is converted again for a reader that was slow.
+func (u *conversions) join(ctx context.Context, p Encoder, made map[*watchcache.Object][]byte, batch []*watchcache.Object, alone bool) []*conversion {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	var calls []*conversion
 	var missing []*watchcache.Object
 	for _, o := range batch {
 		c := u.calls[p.conversionKey(o)]
+		shown, ended := o.MadeForm(p.ids.shown, p.res.Generation)
 		switch {
+		case ended:
+			made[o] = shown
 		case c == nil || alone && len(c.objects) > 1:
 			missing = append(missing, o)
 		case !slices.Contains(calls, c):
