@@ -3,6 +3,7 @@ package apiserver
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/netip"
@@ -36,7 +37,8 @@ func newWritable(t testing.TB, change ...func(*setup)) *cluster {
 	services, err := service.New(set, service.Options{})
 	must(t, err)
 	set.Admit(namespace.Lifecycle(set), services.Admit)
-	must(t, bootstrap.Run(t.Context(), set, services, netip.MustParseAddrPort("192.0.2.1:6443")))
+	endpoint := bootstrap.NewEndpoint(set, services, netip.MustParseAddrPort("192.0.2.1:6443"), slog.Default())
+	must(t, bootstrap.Run(t.Context(), set, services, endpoint))
 	return c
 }
 

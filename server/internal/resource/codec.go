@@ -53,13 +53,22 @@ func (e *ConversionError) Unwrap() error { return e.cause }
 // only while a conversion webhook is asked, and ctx bounds that.
 func (r *Resource) Encode(ctx context.Context, obj Object) ([]byte, error) {
 	if r.Storage == nil {
-		return r.marshal(obj, dropRevision)
+		return r.marshalStored(obj)
 	}
 	stored, err := r.ToStorage(ctx, obj)
 	if err != nil {
 		return nil, &ConversionError{fmt.Errorf("convert %s to its stored form: %w", r.Kind, err)}
 	}
-	return r.Storage.marshal(stored, dropRevision)
+	return r.Storage.marshalStored(stored)
+}
+
+// marshalStored returns the stored form of an object in the version in which it is stored.
+func (r *Resource) marshalStored(obj Object) ([]byte, error) {
+	encoded, err := r.marshal(obj, dropRevision)
+	if err != nil {
+		return nil, err
+	}
+	return encoded, checkJSONDepth(encoded)
 }
 
 // Marshal returns obj as JSON in the resource's own version, kind and

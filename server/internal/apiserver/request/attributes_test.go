@@ -25,6 +25,7 @@ func TestAttributes(t *testing.T) {
 		"GET /api/v1/watch/secrets?fieldSelector=metadata.name=b":               {Verb: "watch", Version: "v1", Resource: "secrets"},
 		"GET /api/v1/watch/namespaces/a/secrets/b":                              {Verb: "watch", Version: "v1", Resource: "secrets", Namespace: "a", Name: "b"},
 		"DELETE /api/v1/namespaces/a/secrets?fieldSelector=metadata.name%3Db":   {Verb: "deletecollection", Version: "v1", Resource: "secrets", Namespace: "a", FieldSelector: "metadata.name=b"},
+		"GET /api/v1/namespaces/a/secrets/b?watch=true":                         {Verb: "get", Version: "v1", Resource: "secrets", Namespace: "a", Name: "b"},
 		"POST /api/v1/namespaces/a/pods/b/binding":                              {Verb: "create", Version: "v1", Resource: "pods", Subresource: "binding", Namespace: "a", Name: "b"},
 		"GET /api/v1/namespaces/a/services/b/proxy/x":                           {Verb: "get", Version: "v1", Resource: "services", Subresource: "proxy", Namespace: "a", Name: "b"},
 		"GET /api/v1/namespaces":                                                {Verb: "list", Version: "v1", Resource: "namespaces"},
