@@ -1,6 +1,7 @@
 package customresource
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -58,9 +59,14 @@ type checks struct {
 	patterns      *patterntable.Set // of the schema
 }
 
+// errPanicked is what is known of a schema while it is read for the first time. Without it, a schema on which a
+// library panics would count as none from the second request on, and nothing would be checked.
+var errPanicked = errors.New("the schema cannot be read, correct the CustomResourceDefinition")
+
 // structural returns the schema's tree; nil if the version has none.
 func (c *compiledSchema) structural() (*structuralschema.Structural, error) {
 	c.reading.Do(func() {
+		c.err = errPanicked // stays if a library does
 		if c.tree, c.err = c.read(); c.err != nil {
 			c.err = fmt.Errorf("the schema of version %s cannot be used, correct the CustomResourceDefinition: %w", c.version, c.err)
 		}
@@ -98,7 +104,10 @@ func (c *compiledSchema) read() (tree, error) {
 
 // validators returns the validators of writes, with their patterns in memory.
 func (c *compiledSchema) validators() (checks, error) {
-	c.checking.Do(func() { c.checkErr = c.compileChecks() })
+	c.checking.Do(func() {
+		c.checkErr = errPanicked
+		c.checkErr = c.compileChecks()
+	})
 	if c.checkErr == nil {
 		c.checks.patterns.Load()
 	}
