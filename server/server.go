@@ -362,7 +362,7 @@ func (s *Server) bootstrap(ctx context.Context, writes *writePath, authorization
 		return authorization.bootstrap(ctx, writes.set)
 	}
 	var refused *bootstrap.RefusedError
-	if err := bootstrap.Run(ctx, writes.set, writes.services, s.endpoint(), writes.contents...); err != nil && !errors.As(err, &refused) {
+	if err := bootstrap.Run(ctx, writes.set, writes.services, writes.endpoint, writes.contents...); err != nil && !errors.As(err, &refused) {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)

@@ -2,6 +2,7 @@ package registry_test
 
 import (
 	"context"
+	"log/slog"
 	"maps"
 	"net/netip"
 	"sync"
@@ -94,10 +95,20 @@ func newFixtureOf(t testing.TB, store storage.Store, ranges service.Options, cha
 		t.Fatal(err)
 	}
 	f.Admit(namespace.Lifecycle(f.Set), f.services.Admit)
-	if err := bootstrap.Run(t.Context(), f.Set, f.services, netip.MustParseAddrPort("192.0.2.1:6443")); err != nil {
+	if err := f.bootstrap(t, f.endpoint("192.0.2.1:6443")); err != nil {
 		t.Fatal(err)
 	}
 	return f
+}
+
+// endpoint is that of a server at an address.
+func (f *fixture) endpoint(address string) *bootstrap.Endpoint {
+	return bootstrap.NewEndpoint(f.Set, f.services, netip.MustParseAddrPort(address), slog.Default())
+}
+
+func (f *fixture) bootstrap(t testing.TB, endpoint *bootstrap.Endpoint) error {
+	t.Helper()
+	return bootstrap.Run(t.Context(), f.Set, f.services, endpoint)
 }
 
 func (f *fixture) of(t testing.TB, plural string) registry.Registry {

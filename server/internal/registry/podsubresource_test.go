@@ -38,6 +38,8 @@ func TestBindOnce(t *testing.T) {
 	wantStatus(t, "another pod of that name", err, 409, metav1.StatusReasonConflict, "Precondition failed: UID")
 	_, err = pod.Bind(t.Context(), r, "default", "p", binding("p", ""), registry.WriteOptions{})
 	wantStatus(t, "no node", err, 422, metav1.StatusReasonInvalid, "target.name")
+	_, err = pod.Bind(t.Context(), r, "default", "p", binding("p", "Bad Name"), registry.WriteOptions{})
+	wantStatus(t, "no node can have that name", err, 422, metav1.StatusReasonInvalid, "target.name")
 	odd := binding("p", "n")
 	odd.Target.Kind = "Minion"
 	_, err = pod.Bind(t.Context(), r, "default", "p", odd, registry.WriteOptions{})

@@ -1,7 +1,6 @@
 package registry_test
 
 import (
-	"log/slog"
 	"net/netip"
 	"sync"
 	"testing"
@@ -236,14 +235,14 @@ func TestBootstrapTwiceChangesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	endpoint := netip.MustParseAddrPort("192.0.2.1:6443")
-	if err := bootstrap.Run(t.Context(), f.Set, f.services, endpoint); err != nil {
+	endpoint := f.endpoint("192.0.2.1:6443")
+	if err := f.bootstrap(t, endpoint); err != nil {
 		t.Fatal(err)
 	}
 	if after, err := f.store.Current(t.Context()); err != nil || after != before {
 		t.Errorf("the second bootstrap moved the store from %d to %d (%v)", before, after, err)
 	}
-	other := netip.MustParseAddrPort("192.0.2.2:6443")
+	other := f.endpoint("192.0.2.2:6443")
 	published := func(what string, want int) {
 		t.Helper()
 		slice := f.current(t, "endpointslices", "default", "kubernetes").(*discoveryv1.EndpointSlice)
@@ -256,16 +255,20 @@ func TestBootstrapTwiceChangesNothing(t *testing.T) {
 			t.Errorf("%s: %d in the slice, %d in the endpoints, want %d", what, len(slice.Endpoints), addresses, want)
 		}
 	}
-	if err := bootstrap.Run(t.Context(), f.Set, f.services, other); err != nil {
+	if err := f.bootstrap(t, other); err != nil {
 		t.Fatal(err)
 	}
 	published("two servers", 2)
-	for _, stopped := range []netip.AddrPort{endpoint, other} {
-		if err := bootstrap.NewEndpoint(f.Set, f.services, stopped, slog.Default()).Withdraw(t.Context()); err != nil {
+	for _, stopped := range []*bootstrap.Endpoint{endpoint, other} {
+		if err := stopped.Withdraw(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	published("none", 0)
+	if err := f.bootstrap(t, other); err != nil {
+		t.Fatal(err)
+	}
+	published("a server whose start was not done when it stopped", 0)
 	if ip := f.current(t, "services", "default", "kubernetes").(*corev1.Service).Spec.ClusterIP; ip != "10.0.0.1" {
 		t.Errorf("default/kubernetes is at %s", ip)
 	}

@@ -1,7 +1,6 @@
 package registry_test
 
 import (
-	"net/netip"
 	"slices"
 	"testing"
 
@@ -11,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/server/internal/registry"
-	"github.com/levelwire/levelwire/server/internal/registry/bootstrap"
 )
 
 func withFamilies(policy corev1.IPFamilyPolicy, families ...corev1.IPFamily) func(*corev1.Service) {
@@ -247,7 +245,7 @@ func TestServiceNetworkIsPublished(t *testing.T) {
 	if !slices.Equal(network.Spec.CIDRs, []string{"10.0.0.0/28"}) || !meta.IsStatusConditionTrue(network.Status.Conditions, networkingv1.ServiceCIDRConditionReady) {
 		t.Errorf("%+v", network)
 	}
-	if err := bootstrap.Run(t.Context(), f.Set, f.services, netip.MustParseAddrPort("192.0.2.1:6443")); err != nil {
+	if err := f.bootstrap(t, f.endpoint("192.0.2.1:6443")); err != nil {
 		t.Fatal(err)
 	}
 	if again, err := r.GetFromStore(t.Context(), "", "kubernetes"); err != nil || again.GetResourceVersion() != network.ResourceVersion {

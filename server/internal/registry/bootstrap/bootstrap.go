@@ -29,7 +29,7 @@ type NamespaceContent func(ctx context.Context, namespace string) error
 
 // Run creates what every cluster has: the system's namespaces with their contents,
 // the system's priority classes, the claims of the existing Services, and the
-// Service default/kubernetes with endpoint among its endpoints. It changes no
+// Service default/kubernetes with endpoint among its endpoints, if that is not withdrawn. It changes no
 // object that exists, and several servers may run it at once. It asks the store
 // and not the caches, so that it can run while they fill. Objects that do not
 // depend on each other are created at the same time, so that the store can make
@@ -37,7 +37,7 @@ type NamespaceContent func(ctx context.Context, namespace string) error
 //
 // Objects that users have made may stand in the way: a quota that is used up, an object
 // of the same name that cannot change. Run creates the others, and fails with a *RefusedError.
-func Run(ctx context.Context, set *registry.Set, services *service.Allocator, endpoint netip.AddrPort, contents ...NamespaceContent) error {
+func Run(ctx context.Context, set *registry.Set, services *service.Allocator, endpoint *Endpoint, contents ...NamespaceContent) error {
 	group, ctx := newSteps(ctx)
 	inDefault := make(chan struct{}) // closed when the namespace default exists, or cannot be made
 	for _, name := range namespace.System() {
@@ -65,8 +65,8 @@ func Run(ctx context.Context, set *registry.Set, services *service.Allocator, en
 		case <-ctx.Done():
 			return nil // another goroutine has failed
 		}
-		group.Go(func() error { return publish(ctx, set, endpoint, true) })
-		if err := ensureService(ctx, set, apiService(services.FirstIP(), endpoint.Port())); err != nil {
+		group.Go(func() error { return endpoint.Publish(ctx) })
+		if err := ensureService(ctx, set, apiService(services.FirstIP(), endpoint.address.Port())); err != nil {
 			return fmt.Errorf("create service default/kubernetes: %w", err)
 		}
 		return nil

@@ -56,6 +56,17 @@ func (e *Endpoint) Restore(ctx context.Context) error {
 	})
 }
 
+// Publish adds the server to the endpoints of default/kubernetes if it is not among them. After Withdraw it does
+// nothing.
+func (e *Endpoint) Publish(ctx context.Context) error {
+	return e.write(ctx, func() error {
+		if e.withdrawn.Load() {
+			return nil
+		}
+		return publish(ctx, e.set, e.address, true)
+	})
+}
+
 // Withdraw takes the server out of the endpoints of default/kubernetes: it is about to stop.
 func (e *Endpoint) Withdraw(ctx context.Context) error {
 	e.withdrawn.Store(true)

@@ -6,12 +6,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/podspec"
 	"github.com/levelwire/levelwire/server/internal/status"
 )
 
@@ -56,6 +58,7 @@ func Bind(ctx context.Context, pods registry.Registry, namespace, name string, b
 			}
 			bound.Annotations[key] = value
 		}
+		podspec.DropInitContainerAnnotations(bound.Annotations)
 		for key, value := range binding.Labels {
 			if bound.Labels == nil {
 				bound.Labels = make(map[string]string, len(binding.Labels))
@@ -82,6 +85,10 @@ func checkBinding(namespace, name string, binding *corev1.Binding) error {
 	}
 	if binding.Target.Name == "" {
 		errs = append(errs, field.Required(target.Child("name"), ""))
+	} else if len(errs) == 0 {
+		for _, message := range apivalidation.NameIsDNSSubdomain(binding.Target.Name, false) {
+			errs = append(errs, field.Invalid(target.Child("name"), binding.Target.Name, message))
+		}
 	}
 	if len(errs) > 0 {
 		return apierrors.NewInvalid(schema.GroupKind{Kind: "Binding"}, name, errs)
