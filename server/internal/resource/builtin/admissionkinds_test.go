@@ -54,3 +54,30 @@ func TestPolicyStatuses(t *testing.T) {
 		},
 	})
 }
+
+// TestRulesOfWebhooks: resources with stars and subresources, of which one takes in others, are refused
+// only where kube-apiserver refuses them; published configurations have the others.
+func TestRulesOfWebhooks(t *testing.T) {
+	const rule = "webhooks.0.rules.0."
+	for change, want := range map[string]string{
+		rule + "resources=['*', pods/exec]":      "",
+		rule + "resources=['*', 'pods/*']":       "",
+		rule + "resources=['*', '*/scale']":      "",
+		rule + "resources=['*', pods]":           "resources: Invalid value: [\"*\",\"pods\"]: if '*' is present, must not specify other resources without subresources",
+		rule + "resources=['*/*', pods]":         "resources: Invalid value: [\"*/*\",\"pods\"]: if '*/*' is present, must not specify other resources",
+		rule + "resources=['pods/*', pods/exec]": "resources[1]: Invalid value: \"pods/exec\": if 'pods/*' is present, must not specify pods/exec",
+		rule + "resources=['*/exec', pods/exec]": "resources[1]: Invalid value: \"pods/exec\": if '*/exec' is present, must not specify pods/exec",
+		rule + "resources=['']":                  "resources[0]: Required value",
+		rule + "operations=['*', CREATE]":        "operations: Invalid value: [\"*\",\"CREATE\"]: if '*' is present, must not specify other operations",
+		rule + "apiVersions=['']":                "apiVersions[0]: Required value",
+	} {
+		r, obj := manifest(t, "webhook", change)
+		got := ""
+		for _, err := range validateNew(r, obj) {
+			got += strings.TrimPrefix(err.Error(), "webhooks[0].rules[0].")
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", change, got, want)
+		}
+	}
+}

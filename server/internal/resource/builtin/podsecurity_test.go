@@ -75,9 +75,18 @@ func TestNewPods(t *testing.T) {
 	if got := of("spec.resources={}").Status.QOSClass; got != corev1.PodQOSBurstable {
 		t.Errorf("a pod whose own resources are empty is %s", got)
 	}
+	for _, annotation := range []string{"pod.alpha.kubernetes.io/init-containers", "pod.beta.kubernetes.io/init-container-statuses"} {
+		if got := of("metadata.annotations={" + annotation + ": a, other: b}").Annotations; len(got) != 1 || got["other"] != "b" {
+			t.Errorf("of the annotation of an old init container, a pod keeps %v", got)
+		}
+	}
+	digest := "@sha256:" + strings.Repeat("0", 64)
 	for image, want := range map[string]corev1.PullPolicy{
 		"a": corev1.PullAlways, "a:1": corev1.PullIfNotPresent, "r.example:5000/a": corev1.PullAlways, "a:latest": corev1.PullAlways,
 		"a@sha256:0": corev1.PullIfNotPresent, "A": corev1.PullIfNotPresent, "-a": corev1.PullIfNotPresent, "a//b:latest": corev1.PullIfNotPresent,
+		"r.example:5000/a:latest" + digest: corev1.PullAlways, "a:1" + digest: corev1.PullIfNotPresent, "a" + digest: corev1.PullIfNotPresent,
+		"a:latest" + digest + "0": corev1.PullIfNotPresent, "a:latest@sha999:0": corev1.PullIfNotPresent,
+		strings.Repeat("a", 64): corev1.PullIfNotPresent, strings.Repeat("a", 63): corev1.PullAlways,
 	} {
 		if got := of("spec.containers.0.image="+image, "spec.containers.0.imagePullPolicy-").Spec.Containers[0].ImagePullPolicy; got != want {
 			t.Errorf("%s is pulled %s, not %s", image, got, want)

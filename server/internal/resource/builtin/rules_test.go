@@ -110,6 +110,12 @@ func TestServiceTypeChanges(t *testing.T) {
 			t.Errorf("want %q, got %v", want, errs)
 		}
 	}
+	added := func(s *corev1.ServiceSpec) {
+		s.Ports = append(s.Ports, corev1.ServicePort{Name: "added", Port: 1234, NodePort: 30009})
+	}
+	if _, errs := change(corev1.ServiceTypeClusterIP, added); !slices.Contains(errs, "Forbidden spec.ports[0].nodePort") || !slices.Contains(errs, "Forbidden spec.ports[2].nodePort") {
+		t.Errorf("a new node port beside one that was kept: %v", errs)
+	}
 }
 
 // TestTrafficPolicyOfNames: a service that is another name has no endpoints to choose from.

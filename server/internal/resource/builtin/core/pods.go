@@ -63,6 +63,7 @@ func validateNewPod(pod *corev1.Pod) field.ErrorList {
 // preparePodForCreate computes what a new pod's status begins with. The account,
 // the priority and the tolerations that every pod has are admission's part.
 func preparePodForCreate(pod *corev1.Pod) {
+	podspec.DropInitContainerAnnotations(pod.Annotations)
 	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: qosClass(&pod.Spec)}
 	if len(pod.Spec.SchedulingGates) > 0 {
 		pod.Status.Conditions = []corev1.PodCondition{{
@@ -82,6 +83,7 @@ func completeNewPod(pod *corev1.Pod) {
 
 // preparePodForUpdate keeps the fields that no client may write.
 func preparePodForUpdate(pod, old *corev1.Pod) {
+	podspec.DropInitContainerAnnotations(pod.Annotations)
 	if pod.Spec.Resources == nil {
 		pod.Spec.Resources = old.Spec.Resources // of which older clients do not know
 	}

@@ -123,16 +123,18 @@ func dropForType(svc, old *corev1.Service) {
 	}
 }
 
-// dropNodePorts clears the node ports that the old service had.
+// dropNodePorts clears the node ports, unless there are others than the old service had: these are the
+// client's.
 func dropNodePorts(spec, was *corev1.ServiceSpec) {
-	had := make(sets.Set[int32], len(was.Ports))
+	had := sets.New[int32](0)
 	for i := range was.Ports {
 		had.Insert(was.Ports[i].NodePort)
 	}
+	if slices.ContainsFunc(spec.Ports, func(p corev1.ServicePort) bool { return !had.Has(p.NodePort) }) {
+		return
+	}
 	for i := range spec.Ports {
-		if had.Has(spec.Ports[i].NodePort) {
-			spec.Ports[i].NodePort = 0
-		}
+		spec.Ports[i].NodePort = 0
 	}
 }
 

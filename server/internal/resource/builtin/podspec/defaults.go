@@ -69,14 +69,14 @@ func defaultContainer(c *corev1.Container) {
 	}
 }
 
-// defaultPullPolicy is Always for an image whose tag is latest, which it is if there is none.
+// defaultPullPolicy is Always for an image whose tag is latest, which it is if there is neither tag nor
+// digest. The names that cannot be are those of github.com/distribution/reference.
 func defaultPullPolicy(image string) corev1.PullPolicy {
-	if strings.Contains(image, "@") {
-		return corev1.PullIfNotPresent
-	}
-	slash := strings.LastIndexByte(image, '/')
-	name, tag, tagged := strings.Cut(image[slash+1:], ":") // a colon before the slash is a registry's port
-	if tagged && tag != "latest" || !isRepository(image[:slash+1]+name) {
+	reference, digest, digested := strings.Cut(image, "@")
+	slash := strings.LastIndexByte(reference, '/')
+	name, tag, tagged := strings.Cut(reference[slash+1:], ":") // a colon before the slash is a registry's port
+	latest := tag == "latest" || !tagged && !digested
+	if !latest || digested && !imageDigest.MatchString(digest) || imageID.MatchString(image) || !isRepository(reference[:slash+1]+name) {
 		return corev1.PullIfNotPresent
 	}
 	return corev1.PullAlways
@@ -97,6 +97,8 @@ func isRepository(name string) bool {
 
 var (
 	registryName   = regexp.MustCompile(`^[0-9A-Za-z]([-0-9A-Za-z]*[0-9A-Za-z])?(\.[0-9A-Za-z]([-0-9A-Za-z]*[0-9A-Za-z])?)*(:[0-9]+)?$|^\[[0-9A-Fa-f:]+\](:[0-9]+)?$`)
+	imageDigest    = regexp.MustCompile(`^(sha256:[0-9a-f]{64}|sha384:[0-9a-f]{96}|sha512:[0-9a-f]{128})$`)
+	imageID        = regexp.MustCompile(`^[0-9a-f]{64}$`) // names no repository
 	repositoryName = regexp.MustCompile(`^[0-9a-z]+(([._]|__|-+)[0-9a-z]+)*(/[0-9a-z]+(([._]|__|-+)[0-9a-z]+)*)*$`)
 )
 

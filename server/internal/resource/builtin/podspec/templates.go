@@ -31,6 +31,7 @@ func ValidateAlwaysRestarting(template *corev1.PodTemplateSpec, kind string) fie
 
 // DefaultTemplate completes the template of a workload.
 func DefaultTemplate(template *corev1.PodTemplateSpec) {
+	DropInitContainerAnnotations(template.Annotations)
 	Default(&template.Spec)
 }
 
