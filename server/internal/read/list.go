@@ -45,6 +45,7 @@ func (r *Reader) List(ctx context.Context, scope Scope, opts *metav1.ListOptions
 	if selection, err = r.visible(ctx, scope, cache, selection, source, opts); err != nil {
 		return Page{}, err
 	}
+	tracePlan(ctx, source, selection)
 	var page Page
 	revision, prefix := source.snapshot.Revision(), scope.keyPrefix()
 	if source.storeRevision != 0 {

@@ -86,12 +86,22 @@ func (o *Object) FormAt(id FormID, generation uint64, encode func(*Object) ([]by
 
 // HasForm reports whether FormAt would return a form that is already made.
 func (o *Object) HasForm(id FormID, generation uint64) bool {
+	_, ok := o.MadeForm(id, generation)
+	return ok
+}
+
+// MadeForm is FormAt for a form that is already made; it does not wait for one that is being made. The bytes are
+// shared and must not be modified.
+func (o *Object) MadeForm(id FormID, generation uint64) (form []byte, ok bool) {
 	for f := o.forms.Load(); f != nil; f = f.next {
 		if f.id == id && f.generation == generation {
-			return f.made.Load()
+			if f.made.Load() {
+				return f.bytes, true
+			}
+			return nil, false
 		}
 	}
-	return false
+	return nil, false
 }
 
 // form finds the list element of an id, or puts a new one in front. It is nil
