@@ -17,6 +17,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	cbor "k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
@@ -34,9 +35,6 @@ const (
 // Everything is a dry run, so that each seed meets the same objects.
 func FuzzWrites(f *testing.F) {
 	for seed := range uint64(seeds) {
-		f.Add(seed, "")
-	}
-	for _, seed := range []uint64{721, 5053} { // 1e400 in raw JSON, on which the library of managedFields panics
 		f.Add(seed, "")
 	}
 	for i, value := range []string{`[{"name":"x","name":"y"}]`, `{"kind":"List"}`, "\xff", "---", `"` + strings.Repeat("9", 400) + `"`} {
@@ -86,6 +84,7 @@ func newServer(f *testing.F) *server {
 	client.Timeout = timeout
 	s := &server{url: config.Host, client: client, parts: map[string][]any{}}
 	manifests := readManifests(f)
+	manifests[widgetVersion+" Widget"] = s.define(f)
 	for _, prefix := range s.versions(f) {
 		var list metav1.APIResourceList
 		s.read(f, prefix, &list)
@@ -115,6 +114,36 @@ func newServer(f *testing.F) *server {
 		f.Fatalf("%d kinds can be created, so this test tests little", len(s.kinds))
 	}
 	return s
+}
+
+const widgetVersion = "example.com/v1"
+
+// widgets is a custom resource, of which some is in a schema, some is preserved, and some has rules.
+const widgets = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.example.com"},"spec":{
+	"group":"example.com","scope":"Namespaced","names":{"plural":"widgets","singular":"widget","kind":"Widget","listKind":"WidgetList"},
+	"versions":[{"name":"v1","served":true,"storage":true,"subresources":{"status":{},"scale":{"specReplicasPath":".spec.replicas","statusReplicasPath":".status.replicas"}},
+		"selectableFields":[{"jsonPath":".spec.color"}],"schema":{"openAPIV3Schema":{"type":"object","properties":{
+			"spec":{"type":"object","x-kubernetes-validations":[{"rule":"!has(self.replicas) || self.replicas < 100"}],"properties":{
+				"replicas":{"type":"integer","minimum":0,"default":1},"color":{"type":"string","enum":["red","blue"]},
+				"any":{"x-kubernetes-preserve-unknown-fields":true},"port":{"x-kubernetes-int-or-string":true},
+				"template":{"type":"object","x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true},
+				"items":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name"],"items":{"type":"object","required":["name"],"properties":{
+					"name":{"type":"string"},"value":{"type":"string","nullable":true}}}}}},
+			"status":{"type":"object","properties":{"replicas":{"type":"integer"}}}}}}}]}}`
+
+// define defines a custom resource and returns an object of it.
+func (s *server) define(f *testing.F) any {
+	f.Helper()
+	code, answer, err := s.send(http.MethodPost, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "application/json", []byte(widgets))
+	if err != nil || code != http.StatusCreated {
+		f.Fatalf("define widgets: %d %s (%v)", code, answer, err)
+	}
+	var object any
+	if err := yaml.Unmarshal([]byte(`{apiVersion: example.com/v1, kind: Widget, metadata: {name: example}, spec: {replicas: 2, color: red, any: {a: [1, null, {b: c}]}, port: http,
+		template: {apiVersion: v1, kind: Secret, metadata: {name: a, labels: {b: c}}, x: y}, items: [{name: a, value: null}, {name: b, value: c}]}, status: {replicas: 1}}`), &object); err != nil {
+		f.Fatal(err)
+	}
+	return object
 }
 
 // add creates the object of a kind. What cannot be created is written, all the same.
@@ -206,6 +235,26 @@ var patches = []struct{ mediaType, query string }{
 	{"application/apply-patch+yaml", "&fieldManager=fuzz&force=true"},
 }
 
+// deleteOptions are the body of a DELETE, with each field that it can have.
+var deleteOptions any = map[string]any{
+	"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 1.0, "propagationPolicy": "Orphan", "orphanDependents": true, "dryRun": []any{"All"},
+	"preconditions": map[string]any{"uid": "a", "resourceVersion": "1"}, "ignoreStoreReadErrorWithClusterBreakingPotential": true,
+}
+
+// encodings are in what a body that is no patch is sent; nil: as it is.
+var encodings = []struct {
+	mediaType string
+	of        func(text []byte) ([]byte, error)
+}{{}, {}, {}, {"application/yaml", yaml.JSONToYAML}, {"application/cbor", toCBOR}}
+
+func toCBOR(text []byte) ([]byte, error) {
+	var value any
+	if err := json.Unmarshal(text, &value); err != nil {
+		return nil, err
+	}
+	return cbor.Marshal(value)
+}
+
 // write sends one request and judges the answer.
 func (s *server) write(t *testing.T, m *mutator, raw string) {
 	t.Helper()
@@ -215,8 +264,8 @@ func (s *server) write(t *testing.T, m *mutator, raw string) {
 	if m.IntN(4) == 0 {
 		query += "&fieldValidation=" + pick(m, []string{"Ignore", "Warn", "Strict"})
 	}
-	method := pick(m, []string{http.MethodPost, http.MethodPut, http.MethodPut, http.MethodPatch, http.MethodPatch, http.MethodPatch})
-	if method != http.MethodPost || len(k.subresources) > 0 && m.IntN(3) == 0 {
+	method := pick(m, []string{http.MethodPost, http.MethodPut, http.MethodPut, http.MethodPatch, http.MethodPatch, http.MethodPatch, http.MethodDelete})
+	if method != http.MethodPost && (method != http.MethodDelete || m.IntN(4) > 0) || len(k.subresources) > 0 && m.IntN(3) == 0 {
 		path += "/" + k.name
 		if len(k.subresources) > 0 && m.IntN(3) == 0 {
 			path += pick(m, k.subresources)
@@ -238,10 +287,17 @@ func (s *server) write(t *testing.T, m *mutator, raw string) {
 		case "application/apply-patch+yaml":
 			body = set(object, []any{"metadata", "managedFields"}, removed{})
 		}
+	case http.MethodDelete:
+		body = m.mutate(deleteOptions)
 	}
 	text, err := json.Marshal(body)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if encode := pick(m, encodings); mediaType == "application/json" && encode.of != nil {
+		if other, err := encode.of(text); err == nil { // a text that has no such form stays JSON
+			mediaType, text = encode.mediaType, other
+		}
 	}
 	if raw != "" && m.IntN(requestsEach) == 0 {
 		text = []byte(raw)
