@@ -98,6 +98,7 @@ func TestNormalise(t *testing.T) {
 		"now":                  {k, `{}`, `{"a":"2026-01-02T03:05:05Z","b":"2020-01-02T03:05:05Z"}`, `{"a":"<now>","b":"2020-01-02T03:05:05Z"}`},
 		"a token volume":       {k, `{}`, `{"a":["kube-api-access-x7y8z"]}`, `{"a":["kube-api-access-*"]}`},
 		"a time in a message":  {k, `{}`, `{"message":"[{\"time\":\"2026-11-27T01:10:54Z\"}]: no"}`, `{"message":"[{\"time\":\"<a time>\"}]: no"}`},
+		"limits":               {k, `{}`, `{"message":"forbidden: [minimum cpu usage per Pod is 2, but request is 1, maximum cpu usage per Container is 1, but limit is 2, cpu max limit to request ratio per Pod is 2, but provided ratio is 3.0]"}`, `{"message":"forbidden: [cpu max limit to request ratio per Pod is 2, but provided ratio is 3.0, maximum cpu usage per Container is 1, but limit is 2, minimum cpu usage per Pod is 2, but request is 1]"}`},
 		"a pointer":            {k, `{}`, `{"message":"at 0xc000123abc: no"}`, `{"message":"at 0xc*: no"}`},
 	} {
 		t.Run(name, func(t *testing.T) {

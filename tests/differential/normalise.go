@@ -337,6 +337,7 @@ func (n *normaliser) words(text string) string {
 		slices.Sort(lines)
 		text = before + applyErrors + strings.Join(lines, "\n")
 	}
+	text = exceeded.ReplaceAllStringFunc(text, sortExceeded)
 	if n.generated != nil {
 		text = n.generated.ReplaceAllString(text, `"<a generated name>"`)
 	}
@@ -345,6 +346,18 @@ func (n *normaliser) words(text string) string {
 
 // applyErrors stands before what is wrong with an apply patch, in an order that is another one each time.
 const applyErrors = "errors:\n"
+
+// exceeded matches what the plugin LimitRanger finds wrong with an object, if that is more than one thing:
+// kube-apiserver goes through its resources in an order that is another one each time.
+var exceeded = regexp.MustCompile(`\[[^][]* per (Container|Pod|PersistentVolumeClaim) is [^][]*\]$`)
+
+var otherLimit = regexp.MustCompile(`, ((?:minimum|maximum) \S+ usage|\S+ max limit to request ratio) per `)
+
+func sortExceeded(list string) string {
+	found := strings.Split(otherLimit.ReplaceAllString(strings.Trim(list, "[]"), "\n$1 per "), "\n")
+	slices.Sort(found)
+	return "[" + strings.Join(found, ", ") + "]"
+}
 
 // generatedIn matches, in quotes, names that a server may make of the generateName that was sent; nil: none was.
 func generatedIn(sent map[string]any) *regexp.Regexp {
