@@ -22,9 +22,14 @@ func (x *Index) Authorize(ctx context.Context, a auth.Attributes) (auth.Decision
 	if err := x.catchUp(ctx); err != nil {
 		return auth.NoOpinion, "", err
 	}
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	by, allowed, errs := x.policy.decide(&a)
+	var later unasked
+	by, allowed, errs := x.decideQuickly(&a, &later)
+	if !allowed && len(later.roles) > 0 {
+		var err error
+		if by, allowed, err = later.ask(ctx, &a, x.prepared.room); err != nil {
+			return auth.NoOpinion, "", err
+		}
+	}
 	if allowed {
 		return auth.Allow, by.reason(), nil
 	}
@@ -32,6 +37,14 @@ func (x *Index) Authorize(ctx context.Context, a auth.Attributes) (auth.Decision
 		return auth.NoOpinion, fmt.Sprintf("RBAC: %v", utilerrors.NewAggregate(errs)), nil
 	}
 	return auth.NoOpinion, "", nil
+}
+
+// decideQuickly leaves the roles that take long to be asked without the lock: changes wait for it, and other decisions
+// for them.
+func (x *Index) decideQuickly(a *auth.Attributes, later *unasked) (by grant, allowed bool, errs []error) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.policy.decideQuickly(a, later)
 }
 
 // OnChange implements auth.ChangeNotifier. Changes are reported soon after the caches

@@ -79,7 +79,7 @@ func BenchmarkAuthorize(b *testing.B) {
 // BenchmarkChange measures how long a change of a binding takes to be in force, at
 // 10,000 bindings.
 func BenchmarkChange(b *testing.B) {
-	p := newPolicy()
+	p := newPolicy(newCompiledRoom(maxCompiledBytes))
 	p.setRole(objectKey{name: "edit"}, []rbacv1.PolicyRule{rule("get", "", "pods")})
 	for i := range 10_000 {
 		p.setBinding(objectKey{fmt.Sprint("ns", i), "edit"}, roleRef("ClusterRole", "edit"), []rbacv1.Subject{user(fmt.Sprint("user", i%100))})

@@ -17,7 +17,7 @@ import (
 // definition is what a role or a binding says. It is immutable.
 type definition struct {
 	rules    []rbacv1.PolicyRule // of a role
-	compiled func() *ruleSet     // of a role: the rules, compiled when they are first asked
+	compiled *roleRules          // of a role: the rules, compiled when they are first asked
 	role     objectKey           // of a binding
 	subjects []rbacv1.Subject    // of a binding; distinct
 }
@@ -80,9 +80,9 @@ func define(ctx context.Context, r registry.Registry, o *watchcache.Object) (d d
 func says(object resource.Object, namespace string) (d definition, err error) {
 	switch v := object.(type) {
 	case *rbacv1.ClusterRole:
-		d.rules, d.compiled = v.Rules, compiledOnce(v.Rules)
+		d.rules, d.compiled = v.Rules, newRoleRules("", v.Rules)
 	case *rbacv1.Role:
-		d.rules, d.compiled = v.Rules, compiledOnce(v.Rules)
+		d.rules, d.compiled = v.Rules, newRoleRules(namespace, v.Rules)
 	case *rbacv1.ClusterRoleBinding:
 		d.role, d.subjects = roleOf(v.RoleRef, ""), distinct(v.Subjects, "")
 	case *rbacv1.RoleBinding:
@@ -100,18 +100,6 @@ func (d *definition) uncompiled() *definition {
 		return d
 	}
 	return &definition{rules: d.rules}
-}
-
-// combinations returns how many keys the rules are compiled to.
-func (d *definition) combinations() int {
-	total := 0.0
-	for i := range d.rules {
-		rule := &d.rules[i]
-		if n := combinations(rule); !tooWide(rule, n, total) {
-			total += n
-		}
-	}
-	return int(total)
 }
 
 // maxInterned is how many strings of a definition are looked for in it, so that they take memory once.
@@ -176,6 +164,6 @@ func (p *policy) set(binding bool, key objectKey, d *definition) {
 	case d.compiled == nil:
 		p.setRole(key, d.rules)
 	default:
-		p.setCompiled(key, d.rules, d.compiled)
+		p.setRules(key, d.compiled)
 	}
 }

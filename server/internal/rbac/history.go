@@ -303,7 +303,7 @@ func (h *History) exactSince() (revision storage.Revision) {
 // restart reads the caches anew, from the earliest revision that they know. The history is
 // at that revision then, and advance has to follow. mu is held.
 func (h *History) restart(ctx context.Context) error {
-	since, p := h.exactSince(), newPolicy()
+	since, p := h.exactSince(), newPolicy(h.prepared.room)
 	for _, s := range h.sources {
 		if s.watcher != nil {
 			s.watcher.Close()

@@ -54,8 +54,9 @@ type source struct {
 // NewIndex returns an Index of the kinds of a Set. It reads nothing yet. log receives
 // what operators should see.
 func NewIndex(set *registry.Set, log *slog.Logger) (*Index, error) {
-	x := &Index{policy: newPolicy(), log: log}
-	x.prepared = newPreparer(x.isBound)
+	room := newCompiledRoom(maxCompiledBytes)
+	x := &Index{policy: newPolicy(room), log: log}
+	x.prepared = newPreparer(x.isBound, room)
 	var kinds []follower.Kind
 	for i, plural := range [...]string{"clusterroles", "roles", "clusterrolebindings", "rolebindings"} {
 		r, ok := set.Lookup(rbacv1.GroupName, "v1", plural)

@@ -195,7 +195,7 @@ func TestChangesAreReported(t *testing.T) {
 
 // TestUnreadableRoles allow nothing, and break nothing else.
 func TestUnreadableRoles(t *testing.T) {
-	p := newPolicy()
+	p := newPolicy(newCompiledRoom(maxCompiledBytes))
 	p.setBinding(objectKey{"", "b"}, roleRef("ClusterRole", "r"), []rbacv1.Subject{{Kind: "Robot", Name: "x"}, user("jane")})
 	a := auth.Attributes{User: auth.User{Name: "jane"}, Verb: "get", Resource: "pods"}
 	if _, allowed, errs := p.decide(&a); allowed || len(errs) != 1 {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -20,6 +19,7 @@ type policy struct {
 	bindings      map[objectKey]*binding // without a namespace: ClusterRoleBindings
 	users, groups map[string]*grants     // service accounts are users
 	missing       int                    // roles that are bound and do not exist
+	room          *compiledRoom          // of what is compiled
 }
 
 // objectKey names an object of a cluster-scoped kind by an empty namespace.
@@ -29,7 +29,7 @@ type objectKey struct{ namespace, name string }
 type role struct {
 	key      objectKey
 	rules    []rbacv1.PolicyRule
-	compiled func() *ruleSet // nil: the role does not exist
+	compiled *roleRules // the same rules; nil: the role does not exist
 	bindings int
 	scopes   []*scope // where some subject has the role; see boundRole.at
 }
@@ -66,8 +66,9 @@ type grants struct {
 	others    map[string]*scope
 }
 
-func newPolicy() *policy {
+func newPolicy(room *compiledRoom) *policy {
 	return &policy{
+		room:  room,
 		roles: map[objectKey]*role{}, bindings: map[objectKey]*binding{},
 		users: map[string]*grants{}, groups: map[string]*grants{},
 	}
@@ -86,22 +87,16 @@ func (p *policy) role(key objectKey) *role {
 
 // setRole adds a role or replaces its rules, which must not be modified afterwards.
 func (p *policy) setRole(key objectKey, rules []rbacv1.PolicyRule) {
-	p.setCompiled(key, rules, compiledOnce(rules))
+	p.setRules(key, newRoleRules(key.namespace, rules))
 }
 
-// compiledOnce returns a function that compiles rules when it is first called: most of the default
-// roles never are asked.
-func compiledOnce(rules []rbacv1.PolicyRule) func() *ruleSet {
-	return sync.OnceValue(func() *ruleSet { return compile(rules) })
-}
-
-// setCompiled is setRole for rules of which compiled returns the compiled form.
-func (p *policy) setCompiled(key objectKey, rules []rbacv1.PolicyRule, compiled func() *ruleSet) {
+// setRules is setRole for rules that may be compiled already.
+func (p *policy) setRules(key objectKey, rules *roleRules) {
 	r := p.role(key)
 	if r.compiled == nil {
 		p.missing--
 	}
-	r.rules, r.compiled = rules, compiled
+	r.rules, r.compiled = rules.rules, rules
 	r.changed()
 }
 
@@ -237,7 +232,7 @@ func (p *policy) revoke(b *binding) {
 		}
 	}
 	if b.role.bindings--; b.role.bindings == 0 && b.role.compiled != nil {
-		b.role.compiled = compiledOnce(b.role.rules) // which takes much memory, and is not asked any more
+		b.role.compiled = b.role.compiled.uncompiled() // which takes much memory, and is not asked any more
 	}
 	p.dropUnused(b.role)
 }
@@ -326,11 +321,16 @@ func (p *policy) of(user *auth.User, list []*grants) []*grants {
 // decide returns the grant that allows what is asked; without one, the errors of the
 // roles that do not exist.
 func (p *policy) decide(a *auth.Attributes) (by grant, allowed bool, errs []error) {
+	return p.decideQuickly(a, nil)
+}
+
+// decideQuickly is decide that does not ask the roles that would take long, and adds them to later. A nil later takes none.
+func (p *policy) decideQuickly(a *auth.Attributes, later *unasked) (by grant, allowed bool, errs []error) {
 	q := questionOf(a)
-	var room [someGroups]*grants
-	all := p.of(&a.User, room[:0])
+	var some [someGroups]*grants
+	all := p.of(&a.User, some[:0])
 	for _, g := range all {
-		if i := g.cluster.allows(&q); i != notFound {
+		if i := g.cluster.allows(&q, "", p.room, later); i != notFound {
 			return g.cluster.roles[i].by[0], true, nil
 		}
 	}
@@ -340,7 +340,7 @@ func (p *policy) decide(a *auth.Attributes) (by grant, allowed bool, errs []erro
 			if s == nil {
 				continue
 			}
-			if i := s.allows(&q); i != notFound {
+			if i := s.allows(&q, a.Namespace, p.room, later); i != notFound {
 				return s.roles[i].by[0], true, nil
 			}
 		}

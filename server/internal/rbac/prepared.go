@@ -28,9 +28,8 @@ const (
 	// maxPreparedWrites is how many writes of one object are kept: an event is compared with each.
 	maxPreparedWrites = 8
 	// preparedRoom is about how many times as long as the stored form a definition is together with it, while it
-	// is made, and combinationBytes what a combination of compiled rules takes.
-	preparedRoom     = 4
-	combinationBytes = 200
+	// is made.
+	preparedRoom = 4
 	// keepPrepared is for how long a definition is kept after the store has answered: longer than decisions
 	// wait for a cache to show a write (ownwrites.MaxWait).
 	keepPrepared = 5 * time.Second
@@ -54,6 +53,7 @@ type preparer struct {
 	writes     atomic.Int64  // in byKey
 	decode     func(context.Context, registry.Registry, *watchcache.Object) (definition, error)
 	isBound    func(role objectKey) bool
+	room       *compiledRoom // of what it compiles
 	unprepared prometheus.Counter
 	keepFor    time.Duration // keepPrepared, but in tests
 
@@ -81,9 +81,9 @@ type preparedWrite struct {
 	expiry     *time.Timer // nil until the write has ended
 }
 
-func newPreparer(isBound func(role objectKey) bool) *preparer {
+func newPreparer(isBound func(role objectKey) bool, room *compiledRoom) *preparer {
 	return &preparer{
-		decode: define, isBound: isBound, keepFor: keepPrepared, maxBytes: maxPreparedBytes,
+		decode: define, isBound: isBound, room: room, keepFor: keepPrepared, maxBytes: maxPreparedBytes,
 		byKey: map[preparedKey][]*preparedWrite{}, byNamespace: map[string]int{},
 		unprepared: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "levelwire_authorization_unprepared_writes_total",
@@ -172,10 +172,8 @@ func decodeStored(ctx context.Context, res *resource.Resource, namespace string,
 // any more. The rules of other roles may never be asked.
 func (p *preparer) compile(w *preparedWrite) {
 	bytes := len(w.stored) + w.definition.bytes()
-	compiled := bytes + w.definition.combinations()*combinationBytes
-	bound := w.definition.compiled != nil && p.isBound(w.key.objectKey)
-	if bound && p.reserve(w, compiled) == nil {
-		w.definition.compiled()
+	if rules := w.definition.compiled; rules != nil && p.isBound(w.key.objectKey) && p.reserve(w, bytes+rules.keys*keyBytes) == nil {
+		rules.compile(p.room)
 		return
 	}
 	p.mu.Lock()

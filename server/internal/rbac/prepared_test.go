@@ -314,7 +314,7 @@ func TestPreparedWritesAreBounded(t *testing.T) {
 	f := newFixture(t)
 	s, stored := f.written(f.index(), "jane")
 	synctest.Test(t, func(t *testing.T) {
-		p := newPreparer(nil)
+		p := newPreparer(nil, newCompiledRoom(maxCompiledBytes))
 		p.follow(indexReader)
 		var ends []func(registry.Outcome)
 		for i := range maxPreparedWrites + 3 {
@@ -343,7 +343,7 @@ func TestWritesWaitForRoom(t *testing.T) {
 	res := s.registry.Resource()
 	key, event := objectKey{"a", "large"}, f.event(s, stored, 5)
 	synctest.Test(t, func(t *testing.T) {
-		p := newPreparer(nil)
+		p := newPreparer(nil, newCompiledRoom(maxCompiledBytes))
 		p.maxBytes = namespaceShare * (preparedRoom + 1) * len(stored)
 		p.follow(indexReader)
 		p.follow(historyReader)
@@ -399,13 +399,13 @@ func TestRolesAreCompiledIfBound(t *testing.T) {
 	must(t, err)
 	bytes := map[bool]int{}
 	for _, bound := range []bool{false, true} {
-		p := newPreparer(func(role objectKey) bool { return bound && role == objectKey{name: "r"} })
+		p := newPreparer(func(role objectKey) bool { return bound && role == objectKey{name: "r"} }, newCompiledRoom(maxCompiledBytes))
 		p.follow(indexReader)
 		p.prepare(t.Context(), s, objectKey{name: "r"}, stored)
 		expectKept(t, p, 1)
 		bytes[bound] = p.bytes
 	}
-	if more := bytes[true] - bytes[false]; more != 1000*combinationBytes {
+	if more := bytes[true] - bytes[false]; more != 1000*keyBytes {
 		t.Errorf("a role that is bound takes %d bytes more", more)
 	}
 
@@ -414,12 +414,15 @@ func TestRolesAreCompiledIfBound(t *testing.T) {
 		t.Error("a role is bound to nobody")
 	}
 	x.policy.setBinding(objectKey{"a", "b"}, roleRef("ClusterRole", "r"), []rbacv1.Subject{user("jane")})
-	compiled := x.policy.roles[objectKey{name: "r"}].compiled()
+	x.policy.decide(&auth.Attributes{User: auth.User{Name: "jane"}, Verb: "get", Version: "v1", Resource: "pods", Namespace: "a"})
+	if x.policy.roles[objectKey{name: "r"}].compiled.compiled.Load() == nil {
+		t.Error("the rules of a role that was asked are not compiled")
+	}
 	if !x.isBound(objectKey{name: "r"}) {
 		t.Error("a role is not bound")
 	}
 	x.policy.removeBinding(objectKey{"a", "b"})
-	if again := x.policy.roles[objectKey{name: "r"}].compiled(); again == compiled {
+	if x.policy.roles[objectKey{name: "r"}].compiled.compiled.Load() != nil {
 		t.Error("the rules of a role that is not bound any more stay compiled")
 	}
 }

@@ -24,7 +24,7 @@ func TestRandomPolicies(t *testing.T) {
 	allowed, setBounds := 0, r.randomBounds(t)
 	for asked := 0; asked < *questions; {
 		setBounds()
-		p, d := newPolicy(), newDocumented()
+		p, d := newPolicy(newCompiledRoom(pick(r, 0, 4*compiledBytes, maxCompiledBytes))), newDocumented()
 		size := 1 + r.IntN(pick(r, 60, 300))
 		for i := range size {
 			r.change(p, d, size, i%2 == 0)
@@ -34,7 +34,11 @@ func TestRandomPolicies(t *testing.T) {
 				r.change(p, d, size, r.IntN(2) == 0)
 			}
 			a := r.attributes()
-			by, got, _ := p.decide(&a)
+			var later unasked
+			by, got, _ := p.decideQuickly(&a, &later)
+			if !got {
+				by, got, _ = later.ask(t.Context(), &a, p.room)
+			}
 			want := d.allows(a)
 			if got != want {
 				t.Fatalf("%+v is allowed: %v, want %v by %+v", a, got, want, d.rules(a.User, a.Namespace))
@@ -59,15 +63,16 @@ func TestRandomPolicies(t *testing.T) {
 // randomBounds returns a function that sets how much is compiled, so that small policies are of every
 // form: rules with a key for each combination and without, roles that are asked together and one by one.
 func (r *generator) randomBounds(t *testing.T) (next func()) {
-	few, perString, most, rules := fewCombinations, combinationsPerString, maxCombinations, maxMergedRules
+	few, perString, most, together, locked := fewCombinations, combinationsPerString, maxCombinations, maxCompiledKeys, maxLockedKeys
 	t.Cleanup(func() {
-		fewCombinations, combinationsPerString, maxCombinations, maxMergedRules = few, perString, most, rules
+		fewCombinations, combinationsPerString, maxCombinations, maxCompiledKeys, maxLockedKeys = few, perString, most, together, locked
 	})
 	return func() {
 		fewCombinations = pick(r, 0, 2, few)
 		combinationsPerString = pick(r, 0, 1, perString)
 		maxCombinations = pick(r, 0, 8, 40, most)
-		maxMergedRules = pick(r, 0, 30, rules)
+		maxCompiledKeys = pick(r, 0, 30, together)
+		maxLockedKeys = pick(r, 0, 10, locked)
 	}
 }
 

@@ -14,10 +14,6 @@ const (
 	scansBeforeMerge = 16
 )
 
-// maxMergedRules is how many rules are compiled together: a decision does that, and
-// meanwhile changes wait, and with them other decisions. Tests set it.
-var maxMergedRules = 20_000
-
 // scope is where a subject has roles: everywhere, or in one namespace. Its roles are
 // guarded by the lock of the Index.
 type scope struct {
@@ -25,7 +21,7 @@ type scope struct {
 	positions map[*role]int // in roles, once there are more than fewRoles
 
 	// merged are the rules of all roles, compiled together; nil until that is
-	// worth while, and after a change. It is written under the read lock.
+	// worth while, without room, and after a change. It is written under the read lock.
 	merged  atomic.Pointer[ruleSet]
 	scanned atomic.Int64 // roles that were asked one by one since the last change
 }
@@ -43,15 +39,17 @@ type grant struct {
 	subject int // in binding.subjects
 }
 
-// allows returns the position of a role that allows what is asked, or notFound.
-func (s *scope) allows(q *question) int32 {
+// allows returns the position of a role that allows what is asked, or notFound. The scope
+// is a namespace's, or "". The roles that it adds to later it does not ask.
+func (s *scope) allows(q *question, namespace string, room *compiledRoom, later *unasked) int32 {
 	if len(s.roles) > fewRoles {
-		if merged := s.merge(); merged != nil {
+		if merged := s.merge(namespace, room); merged != nil {
 			return merged.allows(q)
 		}
 	}
 	for i := range s.roles {
-		if rules := s.roles[i].role.compiled; rules != nil && rules().allows(q) != notFound {
+		rules := s.roles[i].role.compiled
+		if rules != nil && !later.takes(rules, &s.roles[i]) && rules.allow(q, room) {
 			return int32(i)
 		}
 	}
@@ -59,27 +57,36 @@ func (s *scope) allows(q *question) int32 {
 }
 
 // merge returns the rules of all roles, or nil as long as it is cheaper to ask them
-// one by one.
-func (s *scope) merge() *ruleSet {
+// one by one, or if there is no room.
+func (s *scope) merge(namespace string, room *compiledRoom) *ruleSet {
 	if merged := s.merged.Load(); merged != nil {
 		return merged
 	}
 	n := int64(len(s.roles))
-	if s.scanned.Add(n) <= scansBeforeMerge*n || s.rules() > maxMergedRules {
+	if s.scanned.Add(n) <= scansBeforeMerge*n {
 		return nil
 	}
-	merged := new(ruleSet)
-	for i := range s.roles {
-		merged.add(s.roles[i].role.rules, int32(i))
+	keys := s.keys()
+	if keys > maxCompiledKeys {
+		return nil
 	}
+	merged := room.compile(namespace, keys, func() *ruleSet {
+		set := new(ruleSet)
+		for i := range s.roles {
+			set.add(s.roles[i].role.rules, int32(i))
+		}
+		return set
+	})
 	s.merged.Store(merged)
 	return merged
 }
 
-// rules returns how many rules the roles have.
-func (s *scope) rules() (n int) {
+// keys returns how many keys the rules of the roles are compiled to, at most.
+func (s *scope) keys() (n int) {
 	for i := range s.roles {
-		n += len(s.roles[i].role.rules)
+		if rules := s.roles[i].role.compiled; rules != nil {
+			n += rules.keys
+		}
 	}
 	return n
 }

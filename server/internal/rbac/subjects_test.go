@@ -14,7 +14,7 @@ import (
 // a change of one of two bindings looked at those of the other for each of its own: 2 s for 50,000 subjects, which is
 // what fits into a request, and all decisions waited for it.
 func TestRepeatedSubjects(t *testing.T) {
-	p := newPolicy()
+	p := newPolicy(newCompiledRoom(maxCompiledBytes))
 	role := objectKey{"one", "role"}
 	p.setRole(role, []rbacv1.PolicyRule{rule("get", "", "pods")})
 	subjects := slices.Repeat([]rbacv1.Subject{{Kind: rbacv1.UserKind, Name: "jane"}, {Kind: rbacv1.GroupKind, Name: "dev"}, {Kind: rbacv1.ServiceAccountKind, Name: "a"}}, 100)
@@ -45,10 +45,10 @@ func TestRepeatedSubjects(t *testing.T) {
 // TestManyMergedRules: the rules of a user with very many are asked role by role, and not compiled together after each
 // change of one of them: a decision holds up changes, and these all others.
 func TestManyMergedRules(t *testing.T) {
-	p := newPolicy()
+	p := newPolicy(newCompiledRoom(maxCompiledBytes))
 	for i := range 2 * fewRoles {
 		var rules []rbacv1.PolicyRule
-		for n := range maxMergedRules / fewRoles {
+		for n := range maxCompiledKeys / fewRoles {
 			rules = append(rules, rule("get", "", fmt.Sprintf("r%d-%d", i, n)))
 		}
 		role := objectKey{"one", fmt.Sprint("role", i)}
@@ -62,6 +62,6 @@ func TestManyMergedRules(t *testing.T) {
 		}
 	}
 	if p.users["jane"].at("one").merged.Load() != nil {
-		t.Errorf("%d rules were compiled together", 2*maxMergedRules)
+		t.Errorf("%d rules were compiled together", 2*maxCompiledKeys)
 	}
 }

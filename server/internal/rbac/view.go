@@ -183,7 +183,7 @@ func (h *History) newView(ctx context.Context, key string, user auth.User, group
 		if h.behind {
 			return nil, errors.Join(watchcache.ErrNotReady, errLost)
 		}
-		v := &View{history: h, key: key, user: user, subjects: subjectsOf(&user), policy: newPolicy(), subscribers: map[watchcache.Waker]struct{}{}}
+		v := &View{history: h, key: key, user: user, subjects: subjectsOf(&user), policy: newPolicy(h.prepared.room), subscribers: map[watchcache.Waker]struct{}{}}
 		for _, verb := range verbs {
 			v.asked = append(v.asked, auth.Attributes{User: user, Verb: verb, Group: group, Resource: resource})
 		}

@@ -57,7 +57,7 @@ func TestChangesCostWhatTheyTouch(t *testing.T) {
 // unasked returns a view of a stranger with the binding of a namespace that f.bind makes, which it would lose if it
 // looked at a change of that.
 func (f *fixture) unasked(h *History, namespace string) *View {
-	v := &View{history: h, subjects: subjectsOf(&auth.User{Name: "stranger", Groups: []string{"strangers"}}), policy: newPolicy()}
+	v := &View{history: h, subjects: subjectsOf(&auth.User{Name: "stranger", Groups: []string{"strangers"}}), policy: newPolicy(newCompiledRoom(maxCompiledBytes))}
 	v.policy.bind(objectKey{namespace, "listers"}, objectKey{name: "lister"}, []rbacv1.Subject{user("stranger")})
 	v.versions.Store(&[]viewVersion{{0, v.compute()}})
 	h.mu.Lock()
