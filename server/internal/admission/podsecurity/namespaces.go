@@ -166,9 +166,11 @@ func (p *Plugin) warnIfExempt(ctx context.Context, namespace *corev1.Namespace, 
 	reporter.Warn(ctx, fmt.Sprintf("namespace %q is exempt from Pod Security, and the policy (%s) will be ignored", namespace.Name, strings.Join(stated, ", ")))
 }
 
-// What checkPods looks at, at most, so that a change of a label is answered soon.
+// What checkPods looks at, at most, so that a change of a label is answered soon. All of it is in memory at a
+// time, several times as large as its JSON.
 const (
 	maxPodsChecked = 3000
+	maxPodBytes    = 32 << 20
 	maxCheckTime   = time.Second
 )
 
@@ -222,7 +224,7 @@ func others(n int) string {
 	return fmt.Sprintf(" (and %d other pods)", n)
 }
 
-// podsOf returns pods of a namespace that are not exempt, maxPodsChecked at most, and how
+// podsOf returns pods of a namespace that are not exempt, maxPodsChecked and maxPodBytes of JSON at most, and how
 // many there are. One of each controller comes first, because the others are like it.
 func (p *Plugin) podsOf(ctx context.Context, namespace string) (pods []*corev1.Pod, total int, err error) {
 	registered, ok := p.set.Lookup("", "v1", "pods")
@@ -236,8 +238,9 @@ func (p *Plugin) podsOf(ctx context.Context, namespace string) (pods []*corev1.P
 	total = snapshot.Count(namespace+"/", "")
 	repeated := map[*corev1.Pod]int{}
 	seen := map[types.UID]bool{}
+	bytes := 0
 	for o := range snapshot.Range(namespace+"/", "") {
-		if len(pods) == maxPodsChecked {
+		if bytes += len(o.JSON); len(pods) == maxPodsChecked || bytes > maxPodBytes {
 			break
 		}
 		pod, err := registry.DecodeAs[*corev1.Pod](ctx, registered, o)

@@ -211,6 +211,26 @@ func TestLabels(t *testing.T) {
 	seen.mustHave(t, "relaxed")
 }
 
+// TestLargePodsAreNotAllDecoded: a namespace may have thousands of pods of megabytes, and a change of its labels, which
+// may be a dry run, looks at them.
+func TestLargePodsAreNotAllDecoded(t *testing.T) {
+	const pods, bytes = 14, 2_600_000 // more than 32 MiB
+	cl, seen := start(t)
+	ok(t, "namespace", createNamespace(t, cl, "team", nil))
+	large := privileged()
+	large.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: strings.Repeat("x", bytes)}}
+	for range pods {
+		ok(t, "pod", createPod(t, cl, "team", large))
+	}
+	namespaces := client.For[*corev1.Namespace](cl)
+	namespace, err := namespaces.Get(t.Context(), "team", metav1.GetOptions{})
+	ok(t, "namespace", err)
+	namespace.Labels["pod-security.kubernetes.io/enforce"] = "baseline"
+	_, err = namespaces.Update(t.Context(), namespace, metav1.UpdateOptions{})
+	ok(t, "label", err)
+	seen.mustHave(t, "stricter", "only checked against the first 12 of 14 existing pods", `existing pods in namespace "team" violate`)
+}
+
 // TestConfigurationFile: defaults and exemptions of a file.
 func TestConfigurationFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "admission.yaml")
