@@ -17,17 +17,23 @@ import (
 // each version, and not for each request. The objects are shared and must not be modified. The
 // zero value is ready; it is safe for concurrent use.
 type paramCache struct {
-	mu      sync.Mutex
+	mu          sync.Mutex
+	byNamespace map[string]*keptParams
+	bytes       int
+	refused     int // for which there was no room
+}
+
+// keptParams are the parameters of a namespace, or those without one.
+type keptParams struct {
 	entries map[paramVersion]cachedParam
 	bytes   int
-	refused int // for which there was no room
 }
 
 // paramVersion names one version of a parameter as one version of its API shows it.
 type paramVersion struct {
-	kind     schema.GroupVersionKind
-	key, uid string
-	revision storage.Revision
+	kind                schema.GroupVersionKind
+	namespace, key, uid string
+	revision            storage.Revision
 }
 
 type cachedParam struct {
@@ -47,19 +53,23 @@ const (
 )
 
 func versionOf(kind schema.GroupVersionKind, o *watchcache.Object) paramVersion {
-	return paramVersion{kind, o.Key, o.Attributes.UID, o.Revision}
+	return paramVersion{kind, o.Attributes.Namespace, o.Key, o.Attributes.UID, o.Revision}
 }
 
 // find returns a parameter, or nil.
 func (c *paramCache) find(v paramVersion) resource.Object {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.entries[v].obj
+	if kept := c.byNamespace[v.namespace]; kept != nil {
+		return kept.entries[v].obj
+	}
+	return nil
 }
 
 // keep keeps a parameter that was decoded from JSON. Where there is no room it seldom does, and
-// then drops any others: if a selector finds a little more than there is room for, to drop those
-// that were used longest ago would drop each before it is needed again.
+// then drops any others of the namespace that has most: if a selector finds a little more than there is
+// room for, to drop those that were used longest ago would drop each before it is needed again, and anybody may
+// make thousands in a namespace of its own.
 func (c *paramCache) keep(v paramVersion, obj resource.Object, json []byte) {
 	if !c.takes(len(json)) {
 		return
@@ -68,24 +78,63 @@ func (c *paramCache) keep(v paramVersion, obj resource.Object, json []byte) {
 	if size > maxCachedParams {
 		return
 	}
-	v.key, v.uid = strings.Clone(v.key), strings.Clone(v.uid) // which may share the object's JSON
+	v.namespace, v.key, v.uid = strings.Clone(v.namespace), strings.Clone(v.key), strings.Clone(v.uid) // which may share the object's JSON
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, known := c.entries[v]; known {
+	if kept := c.byNamespace[v.namespace]; kept != nil {
+		if _, known := kept.entries[v]; known {
+			return
+		}
+	}
+	if !c.makeRoom(v.namespace, size) {
 		return
 	}
-	for other, dropped := range c.entries {
-		if c.bytes+size <= maxCachedParams {
-			break
-		}
-		c.bytes -= dropped.bytes
-		delete(c.entries, other)
+	if c.byNamespace == nil {
+		c.byNamespace = map[string]*keptParams{}
 	}
-	if c.entries == nil {
-		c.entries = map[paramVersion]cachedParam{}
+	kept := c.byNamespace[v.namespace]
+	if kept == nil {
+		kept = &keptParams{entries: map[paramVersion]cachedParam{}}
+		c.byNamespace[v.namespace] = kept
 	}
-	c.entries[v] = cachedParam{obj, size}
+	kept.entries[v] = cachedParam{obj, size}
+	kept.bytes += size
 	c.bytes += size
+}
+
+// makeRoom drops parameters of whatever namespace has most, with the one that comes, until there is room for that.
+// It returns false if that one alone is more than each of the others has. mu is held.
+func (c *paramCache) makeRoom(namespace string, size int) bool {
+	for c.bytes+size > maxCachedParams {
+		largest, bytes := namespace, size
+		if own := c.byNamespace[namespace]; own != nil {
+			bytes += own.bytes
+		}
+		for other, kept := range c.byNamespace {
+			if kept.bytes > bytes {
+				largest, bytes = other, kept.bytes
+			}
+		}
+		if c.byNamespace[largest] == nil {
+			return false
+		}
+		c.dropOne(largest)
+	}
+	return true
+}
+
+// dropOne drops any parameter of a namespace. mu is held.
+func (c *paramCache) dropOne(namespace string) {
+	kept := c.byNamespace[namespace]
+	for v, dropped := range kept.entries {
+		delete(kept.entries, v)
+		kept.bytes -= dropped.bytes
+		c.bytes -= dropped.bytes
+		break
+	}
+	if len(kept.entries) == 0 {
+		delete(c.byNamespace, namespace)
+	}
 }
 
 // decodedBytes is what a parameter takes, at most. Its strings are parts of its JSON, which it keeps

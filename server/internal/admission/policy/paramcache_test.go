@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"runtime"
@@ -10,7 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/runqueue"
 )
 
 // TestParamsAreDecodedOnce: parameters that a selector finds are decoded once for each version, and not for each request:
@@ -25,7 +28,7 @@ func TestParamsAreDecodedOnce(t *testing.T) {
 		f.apply(configMap(fmt.Sprint("p", i), "role: limit", "max: '5'"+manyMembers(members)))
 	}
 	f.expect(deployment("d", "5", "a"), "")
-	if n := len(f.policies.params.entries); n != params {
+	if n := len(f.policies.params.byNamespace["default"].entries); n != params {
 		t.Errorf("%d parameters are kept, want %d", n, params)
 	}
 	before := allocated()
@@ -54,6 +57,38 @@ func allocated() uint64 {
 	return m.TotalAlloc
 }
 
+// TestParamsLetOthersRun: a request asks for its place in the run queue before each parameter, and not once for all.
+func TestParamsLetOthersRun(t *testing.T) {
+	const params = 50
+	f := newFixture(t)
+	f.apply(policyFor("limits", "apps", "deployments", "  paramKind: {apiVersion: v1, kind: ConfigMap}\n  validations:\n"+
+		"  - {expression: 'object.spec.replicas <= int(params.data.max)'}\n") + "\n---\n" +
+		bindingFor("limits", "  paramRef: {selector: {matchLabels: {role: limit}}, parameterNotFoundAction: Deny}\n"))
+	for i := range params {
+		f.apply(configMap(fmt.Sprint("p", i), "role: limit", "max: '5'"))
+	}
+	r, obj := f.decode(deployment("d", "5", "a"))
+	ctx := &queueing{Context: f.context()}
+	_, err := r.Create(ctx, obj.GetNamespace(), obj, registry.WriteOptions{})
+	must(t, err)
+	if ctx.asked < params {
+		t.Errorf("a request with %d parameters lets others run %d times", params, ctx.asked)
+	}
+}
+
+// queueing is the context of a request. It counts how often the request looks for its task.
+type queueing struct {
+	context.Context
+	asked int
+}
+
+func (q *queueing) Value(key any) any {
+	if key == runqueue.Key {
+		q.asked++
+	}
+	return q.Context.Value(key)
+}
+
 // TestKeptParamsAreBounded: by the bytes of their JSON, and of what becomes of it.
 func TestKeptParamsAreBounded(t *testing.T) {
 	var c paramCache
@@ -67,7 +102,7 @@ func TestKeptParamsAreBounded(t *testing.T) {
 		t.Error("every parameter takes the place of others")
 	}
 	sum := 0
-	for _, e := range c.entries {
+	for _, e := range c.byNamespace[""].entries {
 		sum += e.bytes
 	}
 	if sum != c.bytes || sum > maxCachedParams || sum < maxCachedParams-1<<20 {
@@ -78,6 +113,48 @@ func TestKeptParamsAreBounded(t *testing.T) {
 	}
 	if c.find(paramVersion{key: "elements"}) != nil {
 		t.Error("a parameter that takes more than all may take is kept")
+	}
+}
+
+// TestParamsOfOneNamespaceDoNotDropOthers: anybody may make thousands of them in a namespace of its own, and every request
+// there asks for all of them.
+func TestParamsOfOneNamespaceDoNotDropOthers(t *testing.T) {
+	const limit = maxCachedParams
+	var c paramCache
+	json := []byte(strings.Repeat("x", 1<<20))
+	add := func(namespace string, i int) paramVersion {
+		v := paramVersion{namespace: namespace, key: fmt.Sprint(i)}
+		c.keep(v, &corev1.ConfigMap{}, json)
+		return v
+	}
+	for i := range limit >> 20 {
+		add("greedy", i) // which has all the room that there is
+	}
+	var others []paramVersion
+	for i := range limit >> 22 {
+		for range oneInTaken { // one of these takes the place of others
+			add("other", i)
+		}
+		others = append(others, add("other", i))
+	}
+	for i := range 2 * oneInTaken * limit >> 20 {
+		add("greedy", 1000+i)
+	}
+	for _, v := range others {
+		if c.find(v) == nil {
+			t.Fatalf("parameter %s of a namespace with little was dropped for those of a namespace with much", v.key)
+		}
+	}
+	if greedy := c.byNamespace["greedy"]; c.bytes > limit || c.bytes != greedy.bytes+c.byNamespace["other"].bytes || greedy.bytes < limit/2 {
+		t.Errorf("%d bytes are kept, %d of them of the namespace with much", c.bytes, greedy.bytes)
+	}
+	for i := range oneInTaken * limit >> 20 {
+		add(fmt.Sprint("ns", i), 0)
+	}
+	for name, kept := range c.byNamespace {
+		if len(kept.entries) == 0 || kept.bytes == 0 {
+			t.Errorf("namespace %s is kept without parameters", name)
+		}
 	}
 }
 

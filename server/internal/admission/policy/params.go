@@ -12,6 +12,7 @@ import (
 
 	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/runqueue"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
 )
 
@@ -28,11 +29,13 @@ type param struct {
 	read            func(context.Context) (resource.Object, error) // nil: there is none
 }
 
-// object returns the parameter, or nil. It is shared and must not be modified.
+// object returns the parameter, or nil. It is shared and must not be modified. Before that it lets the
+// requests of others run: thousands of parameters are decoded, and asked, for seconds.
 func (p *param) object(ctx context.Context) (resource.Object, error) {
 	if p.read == nil {
 		return nil, nil
 	}
+	runqueue.FromContext(ctx).Yield()
 	return p.read(ctx)
 }
 

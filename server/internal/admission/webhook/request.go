@@ -214,7 +214,7 @@ func (r *request) replace(ctx context.Context, v *version, patched []byte) (chan
 		}
 		_, _, err = resource.DecodeInto(resource.MediaTypeJSON, patched, v.endpoint.Kind, obj)
 	} else {
-		obj, _, _, err = v.resource.DecodeBody(resource.MediaTypeJSON, patched)
+		obj, err = decodePatched(v.resource, patched)
 	}
 	if err != nil {
 		return false, err
@@ -231,6 +231,15 @@ func (r *request) replace(ctx context.Context, v *version, patched []byte) (chan
 		return false, err
 	}
 	return true, r.refresh()
+}
+
+// decodePatched decodes what a webhook has made of an object of the resource.
+func decodePatched(of *resource.Resource, patched []byte) (resource.Object, error) {
+	obj, gvk, _, err := of.DecodeBody(resource.MediaTypeJSON, patched)
+	if err == nil && gvk != of.GroupVersionKind() {
+		err = &resource.KindMismatchError{Got: gvk, Want: of.GroupVersionKind()}
+	}
+	return obj, err
 }
 
 // encodeSame encodes an object that is of the version already.
