@@ -29,26 +29,65 @@ func defineShirts(c *cluster) {
 }
 
 // TestAnswersShowWhatIsStored: a write in another version than the stored one is
-// answered with what a client reads next, and not with what was sent.
+// answered with what a client reads next, and not with what was sent: with the defaults of
+// both versions, and without the fields that the stored one does not have. So is a dry run of it.
 func TestAnswersShowWhatIsStored(t *testing.T) {
-	c := start(t)
-	defineShirts(c)
-	const beta = "/apis/example.com/v1beta1/namespaces/default/shirts"
-	shirt := func(name string) object {
-		return object{"apiVersion": "example.com/v1beta1", "kind": "Shirt", "metadata": object{"name": name}, "spec": object{"old": "x"}}
+	const stored, beta = "/apis/example.com/v1/namespaces/default/shirts", "/apis/example.com/v1beta1/namespaces/default/shirts"
+	shirt := func(spec object) object {
+		return object{"apiVersion": "example.com/v1beta1", "kind": "Shirt", "metadata": object{"name": "it"}, "spec": spec}
 	}
-	want := any(object{"color": "white", "size": "XL"})
-	check := func(what string, got object) {
-		t.Helper()
-		if !reflect.DeepEqual(got["spec"], want) || got["apiVersion"] != "example.com/v1beta1" {
-			t.Errorf("%s: %v", what, got)
-		}
+	create := func(c *cluster) { c.do(http.MethodPost, beta, shirt(object{"color": "red"})).is(http.StatusCreated) }
+	none := func(*cluster) {}
+	read := func(c *cluster) object { // as a PUT sends it, without what has a default in either version
+		it := c.get(beta + "/it").is(http.StatusOK).object()
+		it["spec"] = object{"old": "y"}
+		return it
 	}
-	check("dry run", c.do(http.MethodPost, beta+"?dryRun=All", shirt("it")).is(http.StatusCreated).object())
-	check("create", c.do(http.MethodPost, beta, shirt("it")).is(http.StatusCreated).object())
-	check("get", c.get(beta+"/it").is(http.StatusOK).object())
-	check("patch", c.merge(beta+"/it", object{"spec": object{"old": "y"}}).is(http.StatusOK).object())
-	check("patch again", c.merge(beta+"/it", object{"spec": object{"old": "y"}}).is(http.StatusOK).object())
+	for _, tt := range []struct {
+		name   string
+		before func(*cluster)
+		write  func(c *cluster, query string) answer
+		code   int
+	}{
+		{"create", none, func(c *cluster, query string) answer {
+			return c.do(http.MethodPost, beta+query, shirt(object{"old": "x"}))
+		}, 201},
+		{"update", create, func(c *cluster, query string) answer { return c.do(http.MethodPut, beta+"/it"+query, read(c)) }, 200},
+		{"merge patch", create, func(c *cluster, query string) answer {
+			return c.do(http.MethodPatch, beta+"/it"+query, object{"spec": object{"color": nil, "old": "y"}}, mergePatch)
+		}, 200},
+		{"JSON patch", create, func(c *cluster, query string) answer {
+			return c.do(http.MethodPatch, beta+"/it"+query, []object{{"op": "remove", "path": "/spec/color"}, {"op": "add", "path": "/spec/old", "value": "y"}}, jsonPatch)
+		}, 200},
+		{"apply of a new object", none, func(c *cluster, query string) answer {
+			return c.do(http.MethodPatch, beta+"/it"+query+"&fieldManager=a", shirt(object{"old": "x"}), applyPatch)
+		}, 201},
+		{"apply", func(c *cluster) {
+			c.do(http.MethodPatch, beta+"/it?fieldManager=a", shirt(object{"color": "red"}), applyPatch).is(http.StatusCreated)
+		}, func(c *cluster, query string) answer {
+			return c.do(http.MethodPatch, beta+"/it"+query+"&fieldManager=a", shirt(object{"old": "y"}), applyPatch)
+		}, 200},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := start(t)
+			defineShirts(c)
+			tt.before(c)
+			check := func(what, version string, got answer, code int) {
+				t.Helper()
+				shown := got.is(code).object()
+				if want := any(object{"color": "white", "size": "XL"}); !reflect.DeepEqual(shown["spec"], want) || shown["apiVersion"] != version {
+					t.Errorf("%s: %v", what, shown)
+				}
+			}
+			check("dry run", "example.com/v1beta1", tt.write(c, "?dryRun=All"), tt.code)
+			check("write", "example.com/v1beta1", tt.write(c, "?fieldValidation=Warn"), tt.code)
+			check("read", "example.com/v1beta1", c.get(beta+"/it"), 200)
+			check("read in the stored version", "example.com/v1", c.get(stored+"/it"), 200)
+			if tt.code == http.StatusOK {
+				check("again", "example.com/v1beta1", tt.write(c, "?fieldValidation=Warn"), tt.code)
+			}
+		})
+	}
 }
 
 // TestStatusWritesLeaveTheSpec: a write of the status fills in defaults of the

@@ -61,6 +61,17 @@ func (v *version) prune(u *unstructured.Unstructured, from origin) (unknown []st
 	return append(unknown, more...), nil
 }
 
+// pruneMetadata is prune for an object of a kind or version without a schema.
+func pruneMetadata(u *unstructured.Unstructured, from origin) (unknown []string, err error) {
+	meta, found, unknown, err := objectmeta.GetObjectMetaWithOptions(u.Object, objectmeta.ObjectMetaOptions{
+		DropMalformedFields: from == fromStore, ReturnUnknownFieldPaths: from == fromClient,
+	})
+	if err != nil || !found {
+		return unknown, err
+	}
+	return unknown, objectmeta.SetObjectMeta(u.Object, meta)
+}
+
 // defaults fills in the fields that the version's schema has defaults for.
 func (v *version) defaults(u *unstructured.Unstructured) error {
 	nodes, err := v.schema.structural()
@@ -71,9 +82,17 @@ func (v *version) defaults(u *unstructured.Unstructured) error {
 	return nil
 }
 
-// pruneBody is resource.Resource.Prune.
-func (v *version) pruneBody(u *unstructured.Unstructured) ([]error, error) {
-	paths, err := v.prune(u, fromClient)
+// pruneBody is resource.Resource.Prune for a version. A client may send an object of any kind: one of
+// another version of this kind is pruned by that version's schema, and of one without a
+// schema here only the metadata is pruned.
+func (d *definition) pruneBody(v *version, u *unstructured.Unstructured) ([]error, error) {
+	gvk, prune := u.GroupVersionKind(), pruneMetadata
+	if gvk.GroupKind() == v.kind.GroupKind() {
+		if of := d.version(gvk.Version); of != nil {
+			prune = of.prune
+		}
+	}
+	paths, err := prune(u, fromClient)
 	if err != nil {
 		return nil, err
 	}

@@ -85,40 +85,6 @@ func TestNamesAreCheckedFirst(t *testing.T) {
 	c.merge(widgets+"/it", object{"metadata": object{"generateName": "It_"}}).is(http.StatusOK)
 }
 
-// TestKindsThatDoNotFit: an object of another kind is invalid, and one without
-// kind or apiVersion is no object.
-func TestKindsThatDoNotFit(t *testing.T) {
-	c := start(t)
-	c.define("widgets.yaml")
-	c.do(http.MethodPost, widgets, widget("it", object{"color": "red"})).is(http.StatusCreated)
-	with := func(name string, value any) object {
-		body := widget("it", object{"color": "red"})
-		body[name] = value
-		if value == nil {
-			delete(body, name)
-		}
-		return body
-	}
-	for _, refused := range []answer{
-		c.do(http.MethodPost, widgets, with("kind", "Gadget")),
-		c.do(http.MethodPut, widgets+"/it", with("kind", "Gadget")),
-		c.merge(widgets+"/it", object{"kind": "Gadget"}),
-	} {
-		status := refused.is(http.StatusUnprocessableEntity).says(`Gadget.example.com "it" is invalid: kind: Invalid value: "Gadget": must be Widget`).object()
-		if at(status, "details.kind") != "Gadget" || at(status, "details.causes.0.field") != "kind" {
-			t.Errorf("got %v", status)
-		}
-	}
-	c.merge(widgets+"/it", object{"apiVersion": "example.com/v2"}).is(http.StatusUnprocessableEntity).
-		says(`apiVersion: Invalid value: "example.com/v2": must be example.com/v1`)
-	c.do(http.MethodPost, widgets, with("apiVersion", "example.com/v2")).is(http.StatusBadRequest).
-		says("the API version in the data (example.com/v2) does not match the expected API version (example.com/v1)")
-	c.do(http.MethodPost, widgets, with("kind", nil)).is(http.StatusBadRequest).
-		says("the object provided is unrecognized (must be of type Widget): Object 'Kind' is missing in '{")
-	c.do(http.MethodPost, widgets, with("apiVersion", nil)).is(http.StatusBadRequest).
-		says("the API version in the data () does not match the expected API version (example.com/v1)")
-}
-
 // TestSubresourcesInOrder: discovery lists status before scale.
 func TestSubresourcesInOrder(t *testing.T) {
 	c := start(t)

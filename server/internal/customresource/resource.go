@@ -33,7 +33,7 @@ func (d *definition) resourceOf(v *version) *resource.Resource {
 		Scale:     scaleOf(v.scaleSpec()),
 		Strategy:  v.strategy(),
 		Prune: func(obj resource.Object) ([]error, error) {
-			return v.pruneBody(obj.(*unstructured.Unstructured))
+			return d.pruneBody(v, obj.(*unstructured.Unstructured))
 		},
 		OpenAPI:       v.schema.openAPI,
 		SchemaJSON:    v.schema.json,

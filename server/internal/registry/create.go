@@ -106,7 +106,7 @@ type creation struct{ object resource.Object }
 
 func (c creation) decide(_ context.Context, w *pendingWrite) error {
 	w.operation, w.action, w.object = Create, create, c.object
-	return nil
+	return w.matchKind(c.object)
 }
 
 // Ensure creates an object unless one of its name exists, whatever that is like.

@@ -3,6 +3,8 @@ package registry
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/status"
 )
@@ -92,6 +94,9 @@ func (u *update) decide(_ context.Context, w *pendingWrite) error {
 	} else {
 		err = u.checkVersion(w, obj)
 	}
+	if err == nil {
+		err = w.matchKind(obj)
+	}
 	if err != nil {
 		return err
 	}
@@ -120,4 +125,28 @@ func (w *pendingWrite) matchRequest(obj resource.Object) error {
 		return status.BadRequest("the name of the object (%s based on URL) was undeterminable: name must be provided", w.name)
 	}
 	return status.BadRequest("the name of the object (%s) does not match the name on the URL (%s)", obj.GetName(), w.name)
+}
+
+// matchKind refuses a custom resource of another kind or version than the endpoint's. What a built-in one says
+// of its kind is judged when it is decoded. As in Kubernetes, an update of the status does not look at the
+// kind: of what was sent, only the status counts.
+func (w *pendingWrite) matchKind(obj resource.Object) error {
+	r, got := w.registry, obj.GetObjectKind().GroupVersionKind()
+	want := r.res.GroupVersionKind()
+	if !r.stored.Mixed || got == want {
+		return nil
+	}
+	if w.endpoint.Scope == ScopeStatus && got.Version != "" {
+		obj.GetObjectKind().SetGroupVersionKind(want)
+		_, err := r.res.Prune(obj)
+		return err
+	}
+	var errs field.ErrorList
+	if got.Kind != want.Kind {
+		errs = append(errs, field.Invalid(field.NewPath("kind"), got.Kind, "must be "+want.Kind))
+	}
+	if is, must := got.GroupVersion().String(), want.GroupVersion().String(); is != must {
+		errs = append(errs, field.Invalid(field.NewPath("apiVersion"), is, "must be "+must))
+	}
+	return status.Invalid(got.GroupKind(), obj.GetName(), errs)
 }

@@ -35,11 +35,9 @@ func (e *UnsupportedMediaTypeError) Error() string {
 }
 
 // KindMismatchError is returned for a body that says it is something else
-// than the endpoint it was sent to takes. HTTP says 400, or 422 for custom
-// resources.
+// than the endpoint it was sent to takes. HTTP says 400.
 type KindMismatchError struct {
 	Got, Want schema.GroupVersionKind
-	Name      string // of the object in the body, as far as known
 }
 
 // Error names both kinds.
@@ -52,12 +50,13 @@ func (e *KindMismatchError) Error() string {
 
 // DecodeBody decodes a request body into an object of the resource's own
 // version. mediaType is without parameters. A missing kind or apiVersion is
-// taken from the resource, unless that is a custom one, whose objects have to say
-// both; another one is a *KindMismatchError; a media type
-// that is not understood an *UnsupportedMediaTypeError; any other error means
+// taken from the resource, and another one is a *KindMismatchError. Only objects of
+// custom kinds have to say their kind, and may be of another kind or version: gvk
+// is what the body says of it, and the caller judges it. A media type
+// that is not understood is an *UnsupportedMediaTypeError; any other error means
 // that the body is malformed. strictErrs are unknown and duplicate fields:
 // what to do about them is the request's fieldValidation. gvk is what the
-// body said, completed. Defaults are not applied.
+// body said, completed for built-in kinds. Defaults are not applied.
 func (r *Resource) DecodeBody(mediaType string, body []byte) (obj Object, gvk schema.GroupVersionKind, strictErrs []error, err error) {
 	obj = r.New()
 	gvk, strictErrs, err = decode(mediaType, body, obj)
@@ -65,7 +64,7 @@ func (r *Resource) DecodeBody(mediaType string, body []byte) (obj Object, gvk sc
 		return nil, refusedKind(err, gvk, r.GroupVersionKind()), nil, err
 	}
 	if r.Stored().Mixed {
-		err = requireKind(gvk, r.GroupVersionKind(), obj, body)
+		err = requireKind(gvk, body)
 	} else {
 		gvk, err = completeKind(gvk, r.GroupVersionKind(), obj)
 	}
@@ -146,15 +145,20 @@ func completeKind(gvk, want schema.GroupVersionKind, into runtime.Object) (schem
 // quotedBody is how much of a body an error shows.
 const quotedBody = 256
 
-// requireKind wants a body to say the whole of its kind.
-func requireKind(gvk, want schema.GroupVersionKind, obj Object, body []byte) error {
-	switch {
-	case gvk.Kind == "":
-		return fmt.Errorf("Object 'Kind' is missing in '%s'", body[:min(len(body), quotedBody)]) //nolint:revive,staticcheck // clients know this text
-	case gvk != want:
-		return &KindMismatchError{Got: gvk, Want: want, Name: obj.GetName()}
+// MissingKindError is returned for an object of a custom kind that does not say of which kind it is.
+type MissingKindError struct{ body []byte }
+
+// Error has a text that clients know.
+func (e *MissingKindError) Error() string {
+	return fmt.Sprintf("Object 'Kind' is missing in '%s'", e.body[:min(len(e.body), quotedBody)])
+}
+
+// requireKind wants a body to say its kind.
+func requireKind(gvk schema.GroupVersionKind, body []byte) error {
+	if gvk.Kind != "" {
+		return nil
 	}
-	return nil
+	return &MissingKindError{body}
 }
 
 // DecodeDeleteOptions decodes the body of a DELETE. An empty body gives empty
