@@ -196,6 +196,9 @@ func (d *deletion) gracePeriod(obj resource.Object, graceful func(resource.Objec
 	if left == nil {
 		return 0, true
 	}
+	if *left < 0 { // as another server has stored it
+		left = new(int64(1))
+	}
 	if requested != nil && *requested < *left {
 		return *requested, true
 	}
@@ -273,6 +276,10 @@ func hasAny(list []string, values ...string) bool {
 // removeMarked takes an object that w has marked, and that has no reason to stay,
 // out of the store. Another writer may have given it a reason since, or have
 // removed it.
+//
+// It does not wait until watches have been sent the mark: what a controller does with an event takes
+// its own time, so that the marked object would be read more often and not always. And a
+// client or a server that ends meanwhile leaves a marked object that only a controller removes.
 func (w *pendingWrite) removeMarked(ctx context.Context, marked *Result) (*Result, error) {
 	next := &pendingWrite{
 		registry: w.registry, verb: removal{marked.Object.GetUID()}, namespace: w.namespace, name: w.name, admitted: w.admitted,
