@@ -76,6 +76,56 @@ func TestPlainDiscovery(t *testing.T) {
 	}
 }
 
+// TestVerbs: every resource offers what its storage in kube-apiserver does. Nearly all have the whole generic
+// store, and the subresources that show an object can be read and changed.
+func TestVerbs(t *testing.T) {
+	c := newCluster(t)
+	const create = "create"
+	others := map[string]string{
+		"v1 bindings":               create,
+		"v1 componentstatuses":      "get list",
+		"v1 namespaces":             "create delete get list patch update watch", // its storage has no DeleteCollection
+		"v1 namespaces/finalize":    "update",
+		"v1 pods/binding":           create,
+		"v1 pods/eviction":          create,
+		"v1 serviceaccounts/token":  create,
+		"authentication.k8s.io/v1 ": create, // and all of the group
+		"authorization.k8s.io/v1 ":  create,
+	}
+	groupVersions := []string{"v1"}
+	for _, group := range decode[metav1.APIGroupList](t, c.get("/apis")).Groups {
+		for _, v := range group.Versions {
+			groupVersions = append(groupVersions, v.GroupVersion)
+		}
+	}
+	seen := map[string]bool{}
+	for _, gv := range groupVersions {
+		path := "/apis/" + gv
+		if gv == "v1" {
+			path = "/api/v1"
+		}
+		for _, res := range decode[metav1.APIResourceList](t, c.get(path)).APIResources {
+			want := "create delete deletecollection get list patch update watch"
+			if strings.Contains(res.Name, "/") {
+				want = "get patch update"
+			}
+			for _, name := range []string{gv + " " + res.Name, gv + " "} {
+				if verbs := others[name]; verbs != "" {
+					want, seen[name] = verbs, true
+				}
+			}
+			if got := strings.Join(res.Verbs, " "); got != want {
+				t.Errorf("%s %s can be asked to %s, want %s", gv, res.Name, got, want)
+			}
+		}
+	}
+	for name := range others {
+		if !seen[name] {
+			t.Errorf("%s is not served", name)
+		}
+	}
+}
+
 func TestAggregatedDiscovery(t *testing.T) {
 	c := newCluster(t)
 	for _, path := range []string{"/api", "/apis"} {

@@ -26,6 +26,8 @@ func TestWrongPathsAndMethods(t *testing.T) {
 		{"GET", "/api/v1/namespaces/a/pods/one/nothing", 404, metav1.StatusReasonNotFound, "could not find"},
 		{"POST", "/api/v1/pods", 405, metav1.StatusReasonMethodNotAllowed, "does not allow this method"},
 		{"DELETE", "/api/v1/pods", 405, metav1.StatusReasonMethodNotAllowed, "does not allow this method"},
+		{"DELETE", "/api/v1/namespaces", 405, metav1.StatusReasonMethodNotAllowed, "does not allow this method"},
+		{"DELETE", "/api/v1/namespaces?labelSelector=a%3Db", 405, metav1.StatusReasonMethodNotAllowed, "does not allow this method"},
 		{"PUT", "/api/v1/namespaces/a/pods", 405, metav1.StatusReasonMethodNotAllowed, "does not allow this method"},
 		{"PATCH", "/api/v1/namespaces/a/pods", 405, metav1.StatusReasonMethodNotAllowed, "does not allow this method"},
 		{"POST", "/api/v1/namespaces/a/pods/one", 405, metav1.StatusReasonMethodNotAllowed, "does not allow this method"},
@@ -44,6 +46,15 @@ func TestWrongPathsAndMethods(t *testing.T) {
 		status := got.status(t)
 		if got.code != tt.code || status.Reason != tt.reason || !strings.Contains(status.Message, tt.message) {
 			t.Errorf("%s %s: %d %s %q, want %d %s %q", tt.method, tt.path, got.code, status.Reason, status.Message, tt.code, tt.reason, tt.message)
+		}
+	}
+	// The whole of both, as kube-apiserver has it.
+	for path, want := range map[string]string{
+		"/api/v1/namespaces": `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the server does not allow this method on the requested resource","reason":"MethodNotAllowed","details":{},"code":405}`,
+		"/api/v1/gadgets":    `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the server could not find the requested resource","reason":"NotFound","details":{},"code":404}`,
+	} {
+		if got := compact(t, c.do(http.MethodDelete, path, "").body); got != want {
+			t.Errorf("DELETE %s: %s, want %s", path, got, want)
 		}
 	}
 	if head := c.do(http.MethodHead, "/api/v1/pods", ""); head.code != 200 || len(head.body) != 0 {

@@ -32,7 +32,15 @@ func BadRequest(format string, args ...any) error {
 // NoSuchPath is the 404 for a path or a kind that is not served, in the words
 // of Kubernetes.
 func NoSuchPath() error {
-	return Failure(http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource")
+	return notRouted(http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource")
+}
+
+// notRouted is Failure for a request that reaches no resource. Of those Kubernetes has details, and
+// nothing in them.
+func notRouted(code int32, reason metav1.StatusReason, message string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message, Details: &metav1.StatusDetails{},
+	}}
 }
 
 // MethodNotSupported is the 405 for a verb that a resource does not offer, in the words of Kubernetes, which has
@@ -46,7 +54,7 @@ func MethodNotSupported(res *resource.Resource, verb string) error {
 
 // MethodNotAllowed is the 405 for a method that a path does not have.
 func MethodNotAllowed() error {
-	return Failure(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, "the server does not allow this method on the requested resource")
+	return notRouted(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, "the server does not allow this method on the requested resource")
 }
 
 // NotAcceptable is the 406 for an Accept header that names none of the media

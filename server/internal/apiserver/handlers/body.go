@@ -5,10 +5,8 @@ import (
 	"errors"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 	"github.com/levelwire/levelwire/server/internal/apiserver/request"
@@ -33,9 +31,16 @@ const maxWarnings = 20
 func (x *writer) decode() (resource.Object, error) {
 	obj, gvk, strict, err := x.q.Resource.DecodeBodyInPlace(x.mediaType, x.body)
 	if err != nil {
-		return nil, x.bodyError(err, gvk, x.body, false)
+		return nil, x.bodyError(err, gvk)
 	}
-	return obj, x.judge(strict, x.q.Resource.GroupVersionKind())
+	want := x.q.Resource.GroupVersionKind()
+	if err := x.judge(strict, gvk); err != nil {
+		return nil, err
+	}
+	if gvk.GroupVersion() != want.GroupVersion() {
+		return nil, otherVersion(gvk.GroupVersion(), want.GroupVersion())
+	}
+	return obj, nil
 }
 
 // decodeAs reads the body as an object of another kind.
@@ -48,7 +53,8 @@ func (x *writer) decodeAs(want schema.GroupVersionKind, into runtime.Object) err
 }
 
 // judge handles the errors of strict decoding as fieldValidation demands: it
-// refuses the request, adds warnings to the answer, or ignores them.
+// refuses the request, adds warnings to the answer, or ignores them. The kind is that of the
+// body: whether it is the endpoint's is asked later.
 func (x *writer) judge(strict []error, kind schema.GroupVersionKind) error {
 	if why := x.refuses(strict); why != "" {
 		return status.BadRequest("%s in version %q cannot be handled as a %s: %s", kind.Kind, kind.Version, kind.Kind, why)
@@ -94,26 +100,22 @@ func yamlLines(text string) []string {
 	return lines
 }
 
-// bodyError is the function bodyError for an object of the endpoint. An object of
-// another kind than the custom resource's is not malformed but invalid, and so is a
-// patched one of another version.
-func (x *writer) bodyError(err error, got schema.GroupVersionKind, body []byte, patched bool) error {
+// bodyError is the function bodyError for an object of the endpoint.
+func (x *writer) bodyError(err error, got schema.GroupVersionKind) error {
 	want := x.q.Resource.GroupVersionKind()
-	var kind *resource.KindMismatchError
-	if !x.q.Resource.Stored().Mixed || !errors.As(err, &kind) {
-		return x.undecodable(err, got, want, body)
-	}
-	var errs field.ErrorList
-	if kind.Got.Kind != want.Kind {
-		errs = append(errs, field.Invalid(field.NewPath("kind"), kind.Got.Kind, "must be "+want.Kind))
-	}
-	if version := kind.Got.GroupVersion(); version != want.GroupVersion() {
-		if !patched {
-			return bodyError(err, got, want, body)
+	if x.q.Resource.Stored().Mixed {
+		var missing *resource.MissingKindError
+		if x.validation == validationIgnore && errors.As(err, &missing) {
+			got = want // the decoder that does not look for unknown fields has guessed it, and refuses the body all the same
 		}
-		errs = append(errs, field.Invalid(field.NewPath("apiVersion"), version.String(), "must be "+want.GroupVersion().String()))
+		return bodyError(err, got, want, x.body)
 	}
-	return apierrors.NewInvalid(kind.Got.GroupKind(), kind.Name, errs)
+	return x.undecodable(err, got, want, x.body)
+}
+
+// otherVersion refuses an object of another version than the path's.
+func otherVersion(got, want schema.GroupVersion) error {
+	return status.BadRequest("the API version in the data (%s) does not match the expected API version (%s)", got, want)
 }
 
 // bodyError returns Kubernetes' error for a body of which an object of the
@@ -126,8 +128,7 @@ func bodyError(err error, got, want schema.GroupVersionKind, body []byte) error 
 		return encoding.UnsupportedMediaType()
 	case errors.As(err, &kind):
 		if kind.Got.GroupVersion() != kind.Want.GroupVersion() {
-			return status.BadRequest("the API version in the data (%s) does not match the expected API version (%s)",
-				kind.Got.GroupVersion(), kind.Want.GroupVersion())
+			return otherVersion(kind.Got.GroupVersion(), kind.Want.GroupVersion())
 		}
 		return status.BadRequest("%s in version %q cannot be handled as a %s", kind.Got.Kind, kind.Got.GroupVersion(), kind.Want.Kind)
 	case got.Kind == "":

@@ -28,11 +28,31 @@ func (x *writer) undecodable(err error, got, want schema.GroupVersionKind, body 
 		return bodyError(err, got, want, body)
 	case got != want && !x.isKnown(got, want.Group): // whatever else is wrong with the body
 		return status.BadRequest("%s in version %q cannot be handled as a %s: %v", got.Kind, got.Version, want.Kind, notRegistered(got))
-	case kind == nil, got.Kind == want.Kind && internalPackage(got.Group) == internalPackage(want.Group):
+	case kind == nil, isVersionOf(got, want):
 		return bodyError(err, got, want, body)
 	}
-	return status.BadRequest("%s in version %q cannot be handled as a %s: converting (%s.%s) to (%s.%s): unknown conversion",
-		got.Kind, got.Version, want.Kind, got.Version, got.Kind, internalPackage(want.Group), want.Kind)
+	return status.BadRequest("%s in version %q cannot be handled as a %s: %v", got.Kind, got.Version, want.Kind, unknownConversion(got, want))
+}
+
+// patchedKind is why a patch may not make an object of the kind want one of the kind got.
+func (x *writer) patchedKind(got, want schema.GroupVersionKind) error {
+	switch {
+	case !x.isKnown(got, want.Group):
+		return notRegistered(got)
+	case isVersionOf(got, want):
+		return &resource.KindMismatchError{Got: got, Want: want}
+	}
+	return unknownConversion(got, want)
+}
+
+// isVersionOf reports whether kube-apiserver converts objects of the two kinds into the same type.
+func isVersionOf(got, want schema.GroupVersionKind) bool {
+	return got.Kind == want.Kind && internalPackage(got.Group) == internalPackage(want.Group)
+}
+
+// unknownConversion says, in kube-apiserver's words, that an object of one kind is none of the other.
+func unknownConversion(got, want schema.GroupVersionKind) error {
+	return fmt.Errorf("converting (%s.%s) to (%s.%s): unknown conversion", got.Version, got.Kind, internalPackage(want.Group), want.Kind)
 }
 
 // notRegistered says that kube-apiserver knows no such kind, in its words. The place in them is that

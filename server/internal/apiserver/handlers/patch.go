@@ -108,8 +108,8 @@ func (x *writer) patchOptions(p *patch.Patch) registry.PatchOptions {
 	}
 	return registry.PatchOptions{WriteOptions: x.opts, Force: forced != nil && *forced, Merged: merged, Decode: func(patched []byte) (resource.Object, error) {
 		obj, gvk, strict, err := x.q.Resource.DecodeBodyInPlace(resource.MediaTypeJSON, patched)
-		lost := losesVersion(p, patched)
-		if err != nil && (!lost || x.q.Resource.Stored().Mixed) {
+		lost := !x.q.Resource.Stored().Mixed && losesVersion(p, patched)
+		if err != nil && !lost {
 			return nil, x.patchedError(p, err, gvk, patched)
 		}
 		if lost {
@@ -123,7 +123,7 @@ func (x *writer) patchOptions(p *patch.Patch) registry.PatchOptions {
 }
 
 // losesVersion reports whether a JSON patch or a JSON merge patch takes the apiVersion away.
-// kube-apiserver then reads an object of no version, which has no name either.
+// Of a built-in kind kube-apiserver then reads an object of no version, which has no name either.
 func losesVersion(p *patch.Patch, patched []byte) bool {
 	if p.IsStrategic() || !p.MayChange("apiVersion") {
 		return false
@@ -152,14 +152,12 @@ func (x *writer) judgePatched(p *patch.Patch, patched []byte, strict []error) er
 func (x *writer) patchedError(p *patch.Patch, err error, got schema.GroupVersionKind, patched []byte) error {
 	var kind *resource.KindMismatchError
 	if errors.As(err, &kind) {
-		if x.q.Resource.Stored().Mixed {
-			return x.bodyError(err, got, patched, true)
-		}
 		got = kind.Got
 	}
+	want := x.q.Resource.GroupVersionKind()
 	switch {
-	case !x.q.Resource.Stored().Mixed && !got.Empty() && got != x.q.Resource.GroupVersionKind():
-		err = notRegistered(got) // whatever else is wrong with it
+	case !x.q.Resource.Stored().Mixed && !got.Empty() && got != want:
+		err = x.patchedKind(got, want) // whatever else is wrong with it
 	case p.IsStrategic():
 		err = strategicWords(err, patched, x.q.Resource.New())
 	case p.IsMerge():
