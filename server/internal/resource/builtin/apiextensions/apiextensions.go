@@ -10,13 +10,13 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensionsvalidation "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
+	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/levelwire/levelwire/server/internal/patterntable"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
-	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
 )
 
 // Resources returns the resources of the group, each made anew.
@@ -27,7 +27,7 @@ func Resources() []*resource.Resource {
 			ShortNames: []string{"crd", "crds"}, Categories: []string{"api-extensions"},
 			Cluster: true, Path: "apiextensions.k8s.io/customresourcedefinitions", Upgrade: upgrade,
 			Status: true, ConditionalOnly: true,
-			NameRule: validate.AnyName, // it follows from the spec, and is checked with it
+			NameRuleForNew: true,
 		}, definitionRules()),
 	}
 }
@@ -37,6 +37,7 @@ func Resources() []*resource.Resource {
 // that its messages are the ones that are known.
 func definitionRules() define.Rules[*apiextensionsv1.CustomResourceDefinition] {
 	return define.Rules[*apiextensionsv1.CustomResourceDefinition]{
+		NameRule:         nameOfDefinition,
 		Default:          defaultDefinition,
 		CompleteStored:   dropUnreadItems,
 		PrepareForCreate: rememberStoredVersion,
@@ -122,12 +123,18 @@ func checkDefinitions(check func(...*apiextensions.CustomResourceDefinition) fie
 	}
 	defer patterntable.Trim() // the patterns that default values have been checked with
 	return slices.DeleteFunc(check(unversioned...), func(e *field.Error) bool {
-		switch e.Field {
-		case "metadata.name":
-			return e.Type == field.ErrorTypeRequired
-		case "metadata.generateName", "metadata.annotations[" + apiextensionsv1.KubeAPIApprovedAnnotation + "]":
-			return false
-		}
-		return strings.HasPrefix(e.Field, "metadata.")
+		approved := e.Field == "metadata.annotations["+apiextensionsv1.KubeAPIApprovedAnnotation+"]"
+		return !approved && strings.HasPrefix(e.Field, "metadata.") // the registry has said it
 	})
+}
+
+// nameOfDefinition: a definition is called as its resource, in kube-apiserver's words.
+func nameOfDefinition(crd *apiextensionsv1.CustomResourceDefinition) validation.ValidateNameFunc {
+	return func(name string, prefix bool) []string {
+		problems := validation.NameIsDNSSubdomain(name, prefix)
+		if name != crd.Spec.Names.Plural+"."+crd.Spec.Group {
+			problems = append(problems, `must be spec.names.plural+"."+spec.group`)
+		}
+		return problems
+	}
 }

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
@@ -31,7 +30,7 @@ func podLike() []*resource.Resource {
 			FieldLabels: resource.FieldLabels{Aliases: map[string]string{"spec.host": "spec.nodeName"}, Empty: []string{"status.podIPs"}},
 		}, podRules()),
 		define.Resource[corev1.ReplicationController, corev1.ReplicationControllerList](gv, define.Kind{
-			Name: "ReplicationController", Plural: "replicationcontrollers", NameRule: validate.AnyName, PrefixRule: path.ValidatePathSegmentName, ShortNames: []string{"rc"}, Categories: define.InAll,
+			Name: "ReplicationController", Plural: "replicationcontrollers", NameRule: validate.AnyName, ShortNames: []string{"rc"}, Categories: define.InAll,
 			Path: "controllers", Status: true, Scale: replicationControllerScale(), OrphanByDefault: true,
 			Fields: []resource.Field{define.SelectableOr("status.replicas", "0")},
 		}, replicationControllerRules()),

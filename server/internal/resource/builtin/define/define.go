@@ -45,8 +45,6 @@ type Kind struct {
 	// NameRule says what is wrong with a name; nil: it must be a DNS
 	// subdomain.
 	NameRule apivalidation.ValidateNameFunc
-	// PrefixRule says what is wrong with a generateName; nil: NameRule does.
-	PrefixRule apivalidation.ValidateNameFunc
 	// NameRuleForNew: both rules are for new objects only. Kubernetes checks the names of
 	// an object that is replaced, too, but not of all kinds.
 	NameRuleForNew bool

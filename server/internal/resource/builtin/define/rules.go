@@ -163,26 +163,21 @@ func checkName[T resource.Object](k Kind, of func(obj T) apivalidation.ValidateN
 	if rule == nil {
 		rule = apivalidation.NameIsDNSSubdomain
 	}
-	prefixRule := k.PrefixRule
-	if prefixRule == nil {
-		prefixRule = rule
-	}
 	return func(obj resource.Object, isNew bool) field.ErrorList {
 		switch {
 		case k.NameRuleForNew && !isNew:
 			return nil
 		case of != nil:
-			own := of(obj.(T))
-			return checkNames(obj, own, own)
+			return checkNames(obj, of(obj.(T)))
 		}
-		return checkNames(obj, rule, prefixRule)
+		return checkNames(obj, rule)
 	}
 }
 
-func checkNames(obj resource.Object, rule, prefixRule apivalidation.ValidateNameFunc) field.ErrorList {
+func checkNames(obj resource.Object, rule apivalidation.ValidateNameFunc) field.ErrorList {
 	var errs field.ErrorList
 	if prefix := obj.GetGenerateName(); prefix != "" {
-		errs = validate.Invalid(field.NewPath("metadata", "generateName"), prefix, prefixRule(prefix, true))
+		errs = validate.Invalid(field.NewPath("metadata", "generateName"), prefix, rule(prefix, true))
 	}
 	if name := obj.GetName(); name != "" { // the registry complains about a missing name
 		errs = append(errs, validate.Invalid(field.NewPath("metadata", "name"), name, rule(name, false))...)

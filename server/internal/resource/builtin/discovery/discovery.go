@@ -12,7 +12,7 @@ import (
 func Resources() []*resource.Resource {
 	return []*resource.Resource{
 		define.Resource[discoveryv1.EndpointSlice, discoveryv1.EndpointSliceList](discoveryv1.SchemeGroupVersion, define.Kind{
-			Name: "EndpointSlice", Plural: "endpointslices",
+			Name: "EndpointSlice", Plural: "endpointslices", NamesBeforeFinalizers: true,
 		}, endpointSliceRules()),
 	}
 }

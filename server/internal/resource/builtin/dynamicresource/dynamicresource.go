@@ -18,10 +18,10 @@ func Resources() []*resource.Resource {
 	gv := resourcev1.SchemeGroupVersion
 	return []*resource.Resource{
 		define.Resource[resourcev1.DeviceClass, resourcev1.DeviceClassList](gv, define.Kind{
-			Name: "DeviceClass", Plural: "deviceclasses", NameRule: validate.AnyName, Cluster: true, ReturnDeleted: true,
+			Name: "DeviceClass", Plural: "deviceclasses", NamesBeforeFinalizers: true, NameRule: validate.AnyName, Cluster: true, ReturnDeleted: true,
 		}, deviceClassRules()),
 		define.Resource[resourcev1.ResourceClaim, resourcev1.ResourceClaimList](gv, define.Kind{
-			Name: "ResourceClaim", Plural: "resourceclaims", Status: true, StatusKeeps: resource.AllMetadata, NoGeneration: true, ReturnDeleted: true,
+			Name: "ResourceClaim", Plural: "resourceclaims", NamesBeforeFinalizers: true, Status: true, StatusKeeps: resource.AllMetadata, NoGeneration: true, ReturnDeleted: true,
 		}, resourceClaimRules()),
 		define.Resource[resourcev1.ResourceClaimTemplate, resourcev1.ResourceClaimTemplateList](gv, define.Kind{
 			Name: "ResourceClaimTemplate", Plural: "resourceclaimtemplates", NamesBeforeFinalizers: true, NoGeneration: true, ReturnDeleted: true,

@@ -16,13 +16,13 @@ func Resources() []*resource.Resource {
 			Name: "StorageClass", Plural: "storageclasses", NamesBeforeFinalizers: true, ShortNames: []string{"sc"}, Cluster: true, NoGeneration: true, ReturnDeleted: true,
 		}, storageClassRules()),
 		define.Resource[storagev1.VolumeAttachment, storagev1.VolumeAttachmentList](gv, define.Kind{
-			Name: "VolumeAttachment", Plural: "volumeattachments", Cluster: true, Status: true, StatusKeeps: resource.AllMetadata, NoGeneration: true, ConditionalOnly: true, ReturnDeleted: true,
+			Name: "VolumeAttachment", Plural: "volumeattachments", NamesBeforeFinalizers: true, Cluster: true, Status: true, StatusKeeps: resource.AllMetadata, NoGeneration: true, ConditionalOnly: true, ReturnDeleted: true,
 		}, volumeAttachmentRules()),
 		define.Resource[storagev1.CSIDriver, storagev1.CSIDriverList](gv, define.Kind{
 			Name: "CSIDriver", Plural: "csidrivers", NameRuleForNew: true, Cluster: true, NoFirstGeneration: true, ConditionalOnly: true, ReturnDeleted: true,
 		}, csiDriverRules()),
 		define.Resource[storagev1.CSINode, storagev1.CSINodeList](gv, define.Kind{
-			Name: "CSINode", Plural: "csinodes", Cluster: true, Status: true, StatusKeeps: resource.AllMetadata, NoGeneration: true, ConditionalOnly: true, ReturnDeleted: true,
+			Name: "CSINode", Plural: "csinodes", NamesBeforeFinalizers: true, Cluster: true, Status: true, StatusKeeps: resource.AllMetadata, NoGeneration: true, ConditionalOnly: true, ReturnDeleted: true,
 		}, csiNodeRules()),
 		define.Resource[storagev1.CSIStorageCapacity, storagev1.CSIStorageCapacityList](gv, define.Kind{
 			Name: "CSIStorageCapacity", Plural: "csistoragecapacities", NamesBeforeFinalizers: true, NoGeneration: true, ConditionalOnly: true,

@@ -12,7 +12,7 @@ import (
 func Resources() []*resource.Resource {
 	return []*resource.Resource{
 		define.Resource[storagemigrationv1.StorageVersionMigration, storagemigrationv1.StorageVersionMigrationList](storagemigrationv1.SchemeGroupVersion, define.Kind{
-			Name: "StorageVersionMigration", Plural: "storageversionmigrations", StoredIn: []string{"v1beta1"}, Cluster: true,
+			Name: "StorageVersionMigration", Plural: "storageversionmigrations", NamesBeforeFinalizers: true, StoredIn: []string{"v1beta1"}, Cluster: true,
 			Status: true, StatusKeeps: resource.AllMetadata, NoGeneration: true, ConditionalOnly: true,
 		}, migrationRules()),
 	}
