@@ -339,7 +339,7 @@ func (n *normaliser) words(text string) string {
 	}
 	text = exceeded.ReplaceAllStringFunc(text, sortExceeded)
 	if n.generated != nil {
-		text = n.generated.ReplaceAllString(text, `"<a generated name>"`)
+		text = n.generated.ReplaceAllString(text, "<a generated name>")
 	}
 	return text
 }
@@ -359,12 +359,12 @@ func sortExceeded(list string) string {
 	return "[" + strings.Join(found, ", ") + "]"
 }
 
-// generatedIn matches, in quotes, names that a server may make of the generateName that was sent; nil: none was.
+// generatedIn matches names that a server may make of the generateName that was sent; nil: none was.
 func generatedIn(sent map[string]any) *regexp.Regexp {
 	prefix, _ := get(sent, path{"metadata", "generateName"})
 	text, _ := prefix.(string)
 	if text == "" {
 		return nil
 	}
-	return regexp.MustCompile(`"` + regexp.QuoteMeta(text[:min(len(text), maxGeneratedPrefix)]) + `[bcdfghjklmnpqrstvwxz2456789]{5}"`)
+	return regexp.MustCompile(regexp.QuoteMeta(text[:min(len(text), maxGeneratedPrefix)]) + `[bcdfghjklmnpqrstvwxz2456789]{5}\b`)
 }

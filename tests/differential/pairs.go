@@ -13,6 +13,7 @@ import (
 // of a path, or a part of it.
 var topics = map[string]*regexp.Regexp{
 	"containers": regexp.MustCompile(`\b(containers|initContainers|ephemeralContainers)\b`),
+	"metadata":   regexp.MustCompile(`^metadata\.(name|generateName|finalizers|labels|annotations|ownerReferences)\b`),
 	"probes":     regexp.MustCompile(`Probe\b`),
 	"volumes":    regexp.MustCompile(`\b(volumes|volumeMounts|volumeDevices|volumeClaimTemplates|volumeName|volumeMode|accessModes)\b`),
 	"selectors":  regexp.MustCompile(`(\b[sS]|S)elector\b|\blabels\b`),
