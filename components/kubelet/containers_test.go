@@ -29,6 +29,8 @@ func live(o *Options, pod *corev1.Pod, within time.Duration) (shown []string) {
 			pod.Status = accepted(pod, netip.MustParseAddr("10.0.0.1"), now)
 		case next.stage == stageMove:
 			pod.Status = played(pod, *o.play(pod, seen, now).status, now)
+		case next.stage == stageExpire:
+			pod.Status = expired(pod, now)
 		}
 		shown = append(shown, fmt.Sprintf("%v %s%s", now.Sub(noon).Seconds(), pod.Status.Phase, describeAll(pod)))
 	}
@@ -103,5 +105,46 @@ func TestImageThatIsMended(t *testing.T) {
 	pod.Spec.Containers[0].Image = "i:1"
 	if got, want := live(&opts, pod, time.Hour), []string{"0 Running R0"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// A pod that is active for longer than it may is failed, and so are the containers that it came to.
+func TestLivesThatExpire(t *testing.T) {
+	container := func(name string, command ...string) corev1.Container {
+		return corev1.Container{Name: name, Image: "i:1", Command: command}
+	}
+	always := corev1.ContainerRestartPolicyAlways
+	beside := container("s")
+	beside.RestartPolicy = &always
+	missing := container("m")
+	missing.Image = "i:404"
+	for name, c := range map[string]struct {
+		policy     corev1.RestartPolicy
+		init       []corev1.Container
+		containers []corev1.Container
+		want       []string
+	}{
+		"a service": {corev1.RestartPolicyAlways, nil, []corev1.Container{container("c")},
+			[]string{"0 Pending ContainerC", "1 Running R0", "5 Failed T0"}},
+		"one that would end later, and one that has ended": {corev1.RestartPolicyNever, nil, []corev1.Container{container("c", "sleep", "60"), container("d", "sleep", "2")},
+			[]string{"0 Pending ContainerC ContainerC", "1 Running R0 R0", "3 Running R0 T0", "5 Failed T143 T0"}},
+		"one that would end in time": {corev1.RestartPolicyNever, nil, []corev1.Container{container("c", "sleep", "2")},
+			[]string{"0 Pending ContainerC", "1 Running R0", "3 Succeeded T0"}},
+		"one that waits to be started again": {corev1.RestartPolicyOnFailure, nil, []corev1.Container{container("c", "false")},
+			[]string{"0 Pending ContainerC", "1 Running CrashLoopBackO", "5 Failed T137"}},
+		"one whose image is missing, and its sidecar": {corev1.RestartPolicyNever, []corev1.Container{beside}, []corev1.Container{missing},
+			[]string{"0 Pending PodI PodI", "1 Pending R0 ErrImageP", "5 Failed T0 T137"}},
+		"an init container, and what is never come to": {corev1.RestartPolicyAlways, []corev1.Container{container("a"), container("b", "sleep", "60"), container("d")}, []corev1.Container{container("c")},
+			[]string{"0 Pending PodI PodI PodI PodI", "1 Pending T0 R0 PodI PodI", "5 Failed T0 T143 PodI PodI"}},
+	} {
+		pod := &corev1.Pod{Spec: corev1.PodSpec{RestartPolicy: c.policy, InitContainers: c.init, Containers: c.containers}}
+		expiring(5)(pod)
+		opts := options(t)
+		if got := live(&opts, pod, time.Hour); !slices.Equal(got, c.want) {
+			t.Errorf("%s:\n got %q\nwant %q", name, got, c.want)
+		}
+		if pod.Status.Phase == corev1.PodFailed && (pod.Status.Reason != "DeadlineExceeded" || pod.Status.Message == "") {
+			t.Errorf("%s: failed for %q: %q", name, pod.Status.Reason, pod.Status.Message)
+		}
 	}
 }

@@ -30,6 +30,8 @@ type Kubelet struct {
 	events  *events.Recorder
 	loop    *controller.Controller
 	ips     *addresses
+	// allocations are bounded by the pods bound to the node.
+	allocations *allocations
 	// lease is the node's as it was last written; nil: not known. It belongs to register,
 	// and then to heartbeat.
 	lease *coordinationv1.Lease
@@ -46,15 +48,16 @@ func New(c *client.Client, opts Options) (*Kubelet, error) {
 	}
 	log := opts.Logger.With("node", opts.NodeName)
 	k := &Kubelet{
-		opts:       opts,
-		log:        log,
-		factory:    informer.NewFactory(c, informer.Options{Logger: log}),
-		podAPI:     client.For[*corev1.Pod](c),
-		nodeAPI:    client.For[*corev1.Node](c),
-		leases:     client.For[*coordinationv1.Lease](c).Namespace(corev1.NamespaceNodeLease),
-		events:     events.New(c, "kubelet", events.Options{Host: opts.NodeName, Logger: log}),
-		ips:        newAddresses(opts.PodCIDR),
-		remembered: map[types.UID]times{},
+		opts:        opts,
+		log:         log,
+		factory:     informer.NewFactory(c, informer.Options{Logger: log}),
+		podAPI:      client.For[*corev1.Pod](c),
+		nodeAPI:     client.For[*corev1.Node](c),
+		leases:      client.For[*coordinationv1.Lease](c).Namespace(corev1.NamespaceNodeLease),
+		events:      events.New(c, "kubelet", events.Options{Host: opts.NodeName, Logger: log}),
+		ips:         newAddresses(opts.PodCIDR),
+		allocations: newAllocations(),
+		remembered:  map[types.UID]times{},
 	}
 	k.pods = informer.For[*corev1.Pod](k.factory, informer.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector("spec.nodeName", opts.NodeName).String(),
@@ -67,7 +70,7 @@ func New(c *client.Client, opts Options) (*Kubelet, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The handler claims the addresses that pods have from before a restart; no
+	// The handler claims the addresses and the amounts that pods have from before a restart; no
 	// other is given out until it has seen them all.
 	controller.Handle(k.loop, k.pods, informer.HandlerFuncs[*corev1.Pod]{
 		Add: func(pod *corev1.Pod, _ bool) { k.podChanged(pod) },
@@ -122,15 +125,26 @@ func (k *Kubelet) Run(ctx context.Context) error {
 }
 
 func (k *Kubelet) podChanged(pod *corev1.Pod) {
-	switch {
-	case ended(pod):
-		// It goes on showing its address, but others may have it: pods that
-		// have ended can be any number.
-		k.ips.release(pod.UID)
-	case pod.Status.PodIP != "":
-		k.ips.claim(pod.UID, pod.Status.PodIP)
+	if ended(pod) {
+		k.release(pod.UID)
+	} else {
+		if pod.Status.PodIP != "" {
+			k.ips.claim(pod.UID, pod.Status.PodIP)
+		}
+		if pod.Status.StartTime != nil {
+			k.allocations.claim(pod)
+		}
 	}
 	k.loop.Add(controller.KeyOf(pod))
+}
+
+// release has others have what a pod held that has ended. It goes on showing its address: pods that have
+// ended can be any number.
+func (k *Kubelet) release(pod types.UID) {
+	k.ips.release(pod)
+	if k.allocations.release(pod) {
+		k.resizeOthers()
+	}
 }
 
 func (k *Kubelet) podGone(pod *corev1.Pod) {
@@ -139,18 +153,21 @@ func (k *Kubelet) podGone(pod *corev1.Pod) {
 }
 
 func (k *Kubelet) forget(pod types.UID) {
-	k.ips.release(pod)
+	k.release(pod)
 	k.mu.Lock()
 	delete(k.remembered, pod)
 	k.mu.Unlock()
 }
 
 // forgetIfGone takes back what a worker may have noted about a pod after
-// podGone was called for it. The cache is changed before podGone is
+// podGone was called for it, or podChanged since it has ended. The cache is changed before they are
 // called, so one of the two comes last.
 func (k *Kubelet) forgetIfGone(pod *corev1.Pod) {
-	if now, ok := k.pods.Lister().Get(pod.Namespace, pod.Name); !ok || now.UID != pod.UID {
+	switch now, ok := k.pods.Lister().Get(pod.Namespace, pod.Name); {
+	case !ok || now.UID != pod.UID:
 		k.forget(pod.UID)
+	case ended(now):
+		k.release(pod.UID)
 	}
 }
 

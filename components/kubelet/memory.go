@@ -13,6 +13,8 @@ type times struct {
 	// containers is when the states were first seen that end after a while. It is replaced, and not changed:
 	// copies of times share it.
 	containers map[containerState]time.Time
+	// refused is why the node does not give the pod what it asks for now. It is looked up for each step.
+	refused *refusal
 }
 
 // containerState is a state of a container.

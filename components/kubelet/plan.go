@@ -10,9 +10,10 @@ import (
 type stage int
 
 const (
-	stageAccept  stage = iota // just bound: report it as Pending, creating
+	stageAccept  stage = iota // just bound: report it as Pending, creating, or as failed if the node does not admit it
 	stageMove                 // containers start, end or wait: report that
-	stageReady                // runs, but shows another readiness than it has: report the true one
+	stageShow                 // its status is behind: report the true readiness, and the generation that was seen
+	stageExpire               // it has been active for as long as it may: end it as failed
 	stageStop                 // deletion: report the containers as stopped, then delete
 	stageNothing              // nothing to do until it changes
 )
@@ -34,12 +35,18 @@ func (o *Options) next(pod *corev1.Pod, seen times, now time.Time) step {
 	if pod.Status.StartTime == nil {
 		return step{stage: stageAccept}
 	}
+	expires, limited := expiry(pod)
+	if limited && !now.Before(expires) {
+		return step{stage: stageExpire}
+	}
 	p := o.play(pod, seen, now)
 	switch {
 	case p.moved:
 		return step{stage: stageMove}
-	case readinessMoved(pod, p.status):
-		return step{stage: stageReady}
+	case readinessMoved(pod, p.status), pod.Status.ObservedGeneration < pod.Generation:
+		return step{stage: stageShow}
+	case limited && (p.due.IsZero() || expires.Before(p.due)):
+		return until(stageExpire, expires, now)
 	case !p.due.IsZero():
 		return until(stageMove, p.due, now)
 	default:
@@ -51,6 +58,7 @@ func (o *Options) next(pod *corev1.Pod, seen times, now time.Time) step {
 func (o *Options) play(pod *corev1.Pod, seen times, now time.Time) *play {
 	p := &play{opts: o, pod: pod, programs: o.programsOf(pod), seen: seen, now: now, status: pod.Status.DeepCopy()}
 	alignAll(pod, p.status)
+	p.resize()
 	p.run()
 	return p
 }
@@ -79,12 +87,14 @@ func (o *Options) stopAfter(pod *corev1.Pod) time.Duration {
 	return stop
 }
 
+// interrupted is what a container exits with that SIGTERM has ended.
+const interrupted = 128 + 15
+
 // killed is how a pod ends that is deleted while it runs: a server stops in
-// good order; what should have come to an end by itself was interrupted
-// (128 and SIGTERM).
+// good order; what should have come to an end by itself was interrupted.
 func killed(pod *corev1.Pod) (code int32, phase corev1.PodPhase) {
 	if alwaysRestarts(pod) {
 		return 0, corev1.PodSucceeded
 	}
-	return 128 + 15, corev1.PodFailed
+	return interrupted, corev1.PodFailed
 }

@@ -38,10 +38,29 @@ func ofJob(pod *corev1.Pod) {
 	pod.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Name: "j", Controller: &yes}}
 }
 
+// expiring has a pod be active for so many seconds at most.
+func expiring(seconds int64) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) { pod.Spec.ActiveDeadlineSeconds = &seconds }
+}
+
+// observed is a pod that runs, whose kubelet has seen a generation before the one that it has.
+func observed(seen, has int64, changes ...func(*corev1.Pod)) *corev1.Pod {
+	pod := running(func(pod *corev1.Pod) {
+		pod.Generation = seen
+		for _, change := range changes {
+			change(pod)
+		}
+	})
+	pod.Generation = has
+	return pod
+}
+
 func TestNextStep(t *testing.T) {
 	started := metav1.NewTime(noon)
 	grace := func(seconds int64) *int64 { return &seconds }
 	pending := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}}, Status: corev1.PodStatus{Phase: corev1.PodPending, StartTime: &started}}
+	expiringPending := pending.DeepCopy()
+	expiring(1)(expiringPending)
 	cases := map[string]struct {
 		pod  *corev1.Pod
 		seen times
@@ -77,7 +96,18 @@ func TestNextStep(t *testing.T) {
 			}},
 			seen: times{deleting: noon.Add(-2 * time.Second)}, want: step{stageStop, time.Second},
 		},
-		"an ended pod has nothing to come": {pod: &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodFailed}}, want: step{stage: stageNothing}},
+		"a changed spec is observed":                     {pod: observed(1, 2), at: time.Hour, want: step{stage: stageShow}},
+		"what has been observed is not said again":       {pod: observed(2, 2), at: time.Hour, want: step{stage: stageNothing}},
+		"a change is told with the next thing":           {pod: observed(1, 2, ofJob), at: time.Hour, want: step{stage: stageMove}},
+		"a pod that has ended is not written again":      {pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: corev1.PodStatus{Phase: corev1.PodFailed, ObservedGeneration: 1}}, want: step{stage: stageNothing}},
+		"a pod may be active for a while":                {pod: running(expiring(60)), at: 20 * time.Second, want: step{stageExpire, 40 * time.Second}},
+		"and no longer":                                  {pod: running(expiring(60)), at: time.Minute, want: step{stage: stageExpire}},
+		"it may end before that":                         {pod: running(func(pod *corev1.Pod) { ofJob(pod); expiring(60)(pod) }), at: 3 * time.Second, want: step{stageMove, 2 * time.Second}},
+		"or be ended before it would":                    {pod: running(func(pod *corev1.Pod) { ofJob(pod); expiring(4)(pod) }), at: 3 * time.Second, want: step{stageExpire, time.Second}},
+		"also while its containers are created":          {pod: expiringPending, seen: times{accepted: noon}, at: time.Second, want: step{stage: stageExpire}},
+		"a deleted pod stops, however long it ran":       {pod: running(func(pod *corev1.Pod) { expiring(1)(pod); pod.DeletionTimestamp = &started }), seen: times{deleting: noon}, at: time.Minute, want: step{stage: stageStop}},
+		"what has ended is not ended for its time again": {pod: &corev1.Pod{Spec: corev1.PodSpec{ActiveDeadlineSeconds: grace(1)}, Status: corev1.PodStatus{Phase: corev1.PodSucceeded, StartTime: &started}}, at: time.Hour, want: step{stage: stageNothing}},
+		"an ended pod has nothing to come":               {pod: &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodFailed}}, want: step{stage: stageNothing}},
 	}
 	opts := options(t)
 	for name, c := range cases {

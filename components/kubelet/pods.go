@@ -24,6 +24,7 @@ func (k *Kubelet) sync(ctx context.Context, key controller.Key) (controller.Resu
 	defer k.forgetIfGone(pod)
 	now := time.Now()
 	seen := k.remember(pod, now)
+	seen.refused = k.resize(pod)
 	next := k.opts.next(pod, seen, now)
 	if next.wait > 0 {
 		return controller.After(next.wait), nil
@@ -35,11 +36,13 @@ func (k *Kubelet) sync(ctx context.Context, key controller.Key) (controller.Resu
 func (k *Kubelet) enter(ctx context.Context, pod *corev1.Pod, stage stage, seen times, now time.Time) error {
 	switch stage {
 	case stageAccept:
-		return k.patchStatus(ctx, pod, accepted(pod, k.opts.NodeIP, now))
+		return k.accept(ctx, pod, now)
 	case stageMove:
 		return k.move(ctx, pod, k.opts.play(pod, seen, now))
-	case stageReady:
+	case stageShow:
 		return k.patchStatus(ctx, pod, played(pod, *pod.Status.DeepCopy(), now))
+	case stageExpire:
+		return k.expire(ctx, pod, now)
 	case stageStop:
 		return k.stop(ctx, pod, now)
 	}
@@ -94,7 +97,7 @@ func (k *Kubelet) stop(ctx context.Context, pod *corev1.Pod, now time.Time) erro
 // patchStatus writes a pod's status. The uid guards against another pod of
 // the same name; merging by key keeps what others say in the status.
 func (k *Kubelet) patchStatus(ctx context.Context, pod *corev1.Pod, status corev1.PodStatus) error {
-	patch, err := statusPatch(pod.UID, status)
+	patch, err := statusPatch(pod, status)
 	if err != nil {
 		return err
 	}
@@ -103,22 +106,33 @@ func (k *Kubelet) patchStatus(ctx context.Context, pod *corev1.Pod, status corev
 }
 
 // statusPatch is a strategic merge patch for a pod's status. Conditions are
-// merged by type, and what a patch leaves out of one stays: a reason that does
-// not hold any more must be taken away in so many words.
-func statusPatch(pod types.UID, status corev1.PodStatus) ([]byte, error) {
+// merged by type. One that a patch leaves out stays, and so does what it leaves out of one: a condition or
+// a reason that does not hold any more must be taken away in so many words.
+func statusPatch(pod *corev1.Pod, status corev1.PodStatus) ([]byte, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&status)
 	if err != nil {
 		return nil, err
 	}
+	conditions, _ := fields["conditions"].([]any)
+	kept := make(map[corev1.PodConditionType]bool, len(status.Conditions))
 	for i := range status.Conditions {
-		condition := fields["conditions"].([]any)[i].(map[string]any)
+		kept[status.Conditions[i].Type] = true
+		condition := conditions[i].(map[string]any)
 		for _, name := range []string{"reason", "message"} {
 			if _, given := condition[name]; !given {
 				condition[name] = nil
 			}
 		}
 	}
-	return json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod}, "status": fields})
+	for i := range pod.Status.Conditions {
+		if kind := pod.Status.Conditions[i].Type; !kept[kind] {
+			conditions = append(conditions, map[string]any{"$patch": "delete", "type": string(kind)})
+		}
+	}
+	if len(conditions) > 0 {
+		fields["conditions"] = conditions
+	}
+	return json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "status": fields})
 }
 
 // unlessGone ignores that the pod has gone, or that another has its name: the

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
@@ -354,6 +355,134 @@ func TestReadinessIsTheKubeletsToTell(t *testing.T) {
 	pod := s.awaitPod("p", "ready again", ready)
 	if c := condition(pod, corev1.PodReady); c.Reason != "" || c.Message != "" {
 		t.Errorf("ready, but %q %q", c.Reason, c.Message)
+	}
+}
+
+// A pod whose port another one of the node has is refused, also by a kubelet that was restarted. When that one has gone, the
+// next is taken, even if it has the same name.
+func TestPodWhosePortIsTakenIsRefused(t *testing.T) {
+	s := newStation(t)
+	stop := s.startNode(nil)
+	onPort := func(pod *corev1.Pod) {
+		pod.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 8080}}
+	}
+	s.create("first", onPort)
+	s.awaitPod("first", "ready", ready)
+	refused := func(name string) {
+		t.Helper()
+		s.create(name, onPort)
+		pod := s.awaitPod(name, "failed", inPhase(corev1.PodFailed))
+		if pod.Status.Reason != "NodePorts" || pod.Status.ObservedGeneration != 1 || pod.Status.StartTime == nil || len(pod.Status.ContainerStatuses) > 0 {
+			t.Errorf("%s: %+v", name, pod.Status)
+		}
+	}
+	refused("second")
+	stop()
+	s.startNode(nil)
+	refused("third")
+	if err := s.pods.Delete(s.ctx, "first", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.awaitGone("first")
+	s.create("first", onPort)
+	s.awaitPod("first", "ready", ready)
+}
+
+// What has just become true of the node counts for a pod that is bound for it.
+func TestPodFollowsItsNodesLabel(t *testing.T) {
+	s := newStation(t)
+	s.startNode(nil)
+	await(s, s.nodes, "n", "registered", func(*corev1.Node) bool { return true }, false)
+	for i := range 5 {
+		name := fmt.Sprint("p", i)
+		if _, err := s.nodes.Patch(s.ctx, "n", types.MergePatchType, []byte(`{"metadata":{"labels":{"for":"`+name+`"}}}`), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		s.create(name, func(pod *corev1.Pod) { pod.Spec.NodeSelector = map[string]string{"for": name} })
+		s.awaitPod(name, "ready", ready)
+	}
+	s.create("elsewhere", func(pod *corev1.Pod) { pod.Spec.NodeSelector = map[string]string{"for": "nobody"} })
+	if pod := s.awaitPod("elsewhere", "failed", inPhase(corev1.PodFailed)); pod.Status.Reason != "NodeAffinity" {
+		t.Errorf("%+v", pod.Status)
+	}
+}
+
+// A pod that asks for more gets it at once, or when another one gives it back, and its status says so.
+func TestPodIsResized(t *testing.T) {
+	s := newStation(t)
+	s.startNode(nil)
+	asking := func(cpu string) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
+		}
+	}
+	s.create("large", asking("20"))
+	s.awaitPod("large", "ready", ready)
+	s.create("p", asking("1"))
+	s.awaitPod("p", "ready", ready)
+	resize := func(cpu string) {
+		t.Helper()
+		patch := `{"spec":{"containers":[{"name":"c","resources":{"requests":{"cpu":"` + cpu + `"}}}]}}`
+		if _, err := s.pods.Patch(s.ctx, "p", types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "resize"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	has := func(cpu, pending string) func(*corev1.Pod) bool {
+		return func(pod *corev1.Pod) bool {
+			status := pod.Status.ContainerStatuses[0]
+			return pod.Status.ObservedGeneration == pod.Generation && status.AllocatedResources.Cpu().String() == cpu && status.Resources.Requests.Cpu().String() == cpu &&
+				condition(pod, corev1.PodResizePending).Reason == pending
+		}
+	}
+	resize("2")
+	s.awaitPod("p", "resized", has("2", ""))
+	resize("30")
+	s.awaitPod("p", "deferred", has("2", "Deferred"))
+	if err := s.pods.Delete(s.ctx, "large", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if pod := s.awaitPod("p", "resized", has("30", "")); !ready(pod) || pod.Status.ContainerStatuses[0].RestartCount > 0 {
+		t.Errorf("%+v", pod.Status)
+	}
+}
+
+// The time that a pod may be active can be set while it runs.
+func TestDeadlineOfARunningPod(t *testing.T) {
+	s := newStation(t)
+	s.startNode(nil)
+	s.create("p", nil)
+	s.awaitPod("p", "ready", ready)
+	if _, err := s.pods.Patch(s.ctx, "p", types.MergePatchType, []byte(`{"spec":{"activeDeadlineSeconds":1}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	pod := s.awaitPod("p", "failed", inPhase(corev1.PodFailed))
+	if pod.Status.Reason != "DeadlineExceeded" || pod.Status.ObservedGeneration != 2 || ready(pod) || pod.Status.ContainerStatuses[0].State.Terminated == nil {
+		t.Errorf("%+v", pod.Status)
+	}
+}
+
+// The status names the generation of the spec that it follows from, and so do its conditions, from the first one on.
+func TestGenerationIsObserved(t *testing.T) {
+	s := newStation(t)
+	s.startNode(nil)
+	s.create("p", nil)
+	observes := func(generation int64) func(*corev1.Pod) bool {
+		return func(pod *corev1.Pod) bool {
+			return pod.Generation == generation && pod.Status.ObservedGeneration == generation && condition(pod, corev1.PodReady).ObservedGeneration == generation
+		}
+	}
+	if pod := s.awaitPod("p", "ready", ready); !observes(1)(pod) {
+		t.Errorf("generation %d: %+v", pod.Generation, pod.Status)
+	}
+	for _, spec := range []string{
+		`{"activeDeadlineSeconds":5000}`, `{"activeDeadlineSeconds":4999}`, `{"containers":[{"name":"c","image":"c:2"}]}`, `{"tolerations":[{"key":"a","operator":"Exists"}]}`,
+	} {
+		if _, err := s.pods.Patch(s.ctx, "p", types.StrategicMergePatchType, []byte(`{"spec":`+spec+`}`), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if pod := s.awaitPod("p", "observed", observes(5)); !ready(pod) {
+		t.Errorf("%+v", pod.Status)
 	}
 }
 

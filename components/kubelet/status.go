@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"fmt"
 	"net/netip"
 	"time"
 
@@ -27,7 +28,7 @@ func accepted(pod *corev1.Pod, nodeIP netip.Addr, now time.Time) corev1.PodStatu
 		corev1.PodInitialized:  boolStatus(len(pod.Spec.InitContainers) == 0),
 		corev1.ContainersReady: corev1.ConditionFalse,
 		corev1.PodReady:        corev1.ConditionFalse,
-	}, "ContainersNotReady")
+	}, reasonNotReady)
 	return status
 }
 
@@ -41,15 +42,14 @@ func allCreated(containers []corev1.Container, reason string) (all []corev1.Cont
 // played is the status of a pod whose containers are where status says.
 func played(pod *corev1.Pod, status corev1.PodStatus, now time.Time) corev1.PodStatus {
 	alignAll(pod, &status)
+	for i := range pod.Spec.InitContainers { // ready, for a kubelet, is what has succeeded
+		if s := &status.InitContainerStatuses[i]; s.State.Terminated != nil {
+			s.Ready = s.State.Terminated.ExitCode == 0
+		}
+	}
 	initialized, failed := initializedBy(pod, &status)
 	status.Phase = phaseOf(pod, &status, initialized, failed)
-	reason := "ContainersNotReady"
-	switch status.Phase {
-	case corev1.PodSucceeded:
-		reason = "PodCompleted"
-	case corev1.PodFailed:
-		reason = "PodFailed"
-	}
+	reason := notReadyReason(status.Phase)
 	if status.Phase == corev1.PodSucceeded || status.Phase == corev1.PodFailed {
 		endSidecars(&status, now)
 	}
@@ -66,18 +66,34 @@ func played(pod *corev1.Pod, status corev1.PodStatus, now time.Time) corev1.PodS
 	return status
 }
 
+// reasonNotReady is why a pod is not ready whose containers are not.
+const reasonNotReady = "ContainersNotReady"
+
+// notReadyReason is why a pod in a phase is not ready, unless its containers are.
+func notReadyReason(phase corev1.PodPhase) string {
+	switch phase {
+	case corev1.PodSucceeded:
+		return "PodCompleted"
+	case corev1.PodFailed:
+		return "PodFailed"
+	}
+	return reasonNotReady
+}
+
 // initializedBy reports whether the init containers have done their part, and whether one has
 // failed for good. The status is aligned, for this and the next ones.
 func initializedBy(pod *corev1.Pod, status *corev1.PodStatus) (initialized, failed bool) {
 	for i := range pod.Spec.InitContainers {
-		c, state := &pod.Spec.InitContainers[i], &status.InitContainerStatuses[i].State
-		switch {
-		case sidecar(c) && state.Running != nil, state.Terminated != nil && state.Terminated.ExitCode == 0:
-		default:
+		if state := &status.InitContainerStatuses[i].State; !done(&pod.Spec.InitContainers[i], state) {
 			return false, state.Terminated != nil
 		}
 	}
 	return true, false
+}
+
+// done reports whether an init container has done its part: the others need not wait for it.
+func done(c *corev1.Container, state *corev1.ContainerState) bool {
+	return sidecar(c) && state.Running != nil || state.Terminated != nil && state.Terminated.ExitCode == 0
 }
 
 // phaseOf is the phase that follows from the states of the containers.
@@ -124,28 +140,54 @@ func containersReady(pod *corev1.Pod, status *corev1.PodStatus) bool {
 	return true
 }
 
-// stopped is the status of a pod whose containers have been stopped, since it was deleted.
+// stopped is the status of a pod whose containers have been stopped, since it was deleted or active for too long.
 func stopped(pod *corev1.Pod, code int32, phase corev1.PodPhase, now time.Time) corev1.PodStatus {
 	status := *pod.Status.DeepCopy()
-	at := metav1.NewTime(now)
+	alignAll(pod, &status)
+	initialized, _ := initializedBy(pod, &status)
 	status.Phase = phase
+	for i := range pod.Spec.InitContainers {
+		if s := &status.InitContainerStatuses[i]; s.State.Running != nil && !sidecar(&pod.Spec.InitContainers[i]) {
+			terminate(s, interrupted, now)
+		}
+	}
+	endSidecars(&status, now)
+	lose(begun(status.InitContainerStatuses))
 	for i := range status.ContainerStatuses {
 		if s := &status.ContainerStatuses[i]; s.State.Running != nil {
 			terminate(s, code, now)
 		}
 	}
-	endSidecars(&status, now)
-	reason := "PodCompleted"
-	if code != 0 {
-		reason = "PodFailed"
+	if initialized {
+		lose(status.ContainerStatuses)
 	}
-	setConditions(&status, pod, at, map[corev1.PodConditionType]corev1.ConditionStatus{
+	setConditions(&status, pod, metav1.NewTime(now), map[corev1.PodConditionType]corev1.ConditionStatus{
 		corev1.PodScheduled:    corev1.ConditionTrue,
-		corev1.PodInitialized:  corev1.ConditionTrue,
+		corev1.PodInitialized:  boolStatus(initialized),
 		corev1.ContainersReady: corev1.ConditionFalse,
 		corev1.PodReady:        corev1.ConditionFalse,
-	}, reason)
+	}, notReadyReason(phase))
 	return status
+}
+
+// begun returns the init containers up to the last one that has ever run: the pod never came to the others.
+func begun(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
+	n := len(statuses)
+	for n > 0 && statuses[n-1].State.Waiting != nil && statuses[n-1].LastTerminationState.Terminated == nil {
+		n--
+	}
+	return statuses[:n]
+}
+
+// lose says of containers that wait in a pod that has been stopped what the real kubelet says of those that it does not find.
+func lose(statuses []corev1.ContainerStatus) {
+	for i := range statuses {
+		if s := &statuses[i]; s.State.Terminated == nil {
+			s.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+				ExitCode: 137, Reason: "ContainerStatusUnknown", Message: "The container could not be located when the pod was terminated",
+			}}
+		}
+	}
 }
 
 // gatesOpen is false as long as a readiness gate of the pod, which others
@@ -180,14 +222,15 @@ var conditionOrder = []corev1.PodConditionType{
 	corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady, corev1.PodScheduled,
 }
 
-// setConditions sets the kubelet's conditions and leaves those of others
-// alone. The time of a transition moves only with the status; reason is given
+// setConditions sets the kubelet's conditions, for the generation of the spec that they and the status follow
+// from, and leaves those of others alone. The time of a transition moves only with the status; reason is given
 // for those that are false.
 func setConditions(status *corev1.PodStatus, pod *corev1.Pod, at metav1.Time, wanted map[corev1.PodConditionType]corev1.ConditionStatus, reason string) {
+	status.ObservedGeneration = pod.Generation
 	for _, kind := range conditionOrder {
 		c := corev1.PodCondition{Type: kind, Status: wanted[kind], LastTransitionTime: at, ObservedGeneration: pod.Generation}
 		if c.Status == corev1.ConditionFalse {
-			c.Reason = reason
+			c.Reason, c.Message = whyNot(pod, status, kind, reason)
 		}
 		found := false
 		for i := range status.Conditions {
@@ -202,6 +245,28 @@ func setConditions(status *corev1.PodStatus, pod *corev1.Pod, at metav1.Time, wa
 			status.Conditions = append(status.Conditions, c)
 		}
 	}
+}
+
+// whyNot is the reason and the message of a condition that is false. The status is aligned.
+func whyNot(pod *corev1.Pod, status *corev1.PodStatus, kind corev1.PodConditionType, reason string) (string, string) {
+	var names []string
+	switch {
+	case kind == corev1.PodInitialized:
+		for i := range pod.Spec.InitContainers {
+			if c := &pod.Spec.InitContainers[i]; !done(c, &status.InitContainerStatuses[i].State) {
+				names = append(names, c.Name)
+			}
+		}
+		return "ContainersNotInitialized", fmt.Sprintf("containers with incomplete status: %s", names)
+	case reason == reasonNotReady:
+		for i := range pod.Spec.Containers {
+			if !status.ContainerStatuses[i].Ready {
+				names = append(names, pod.Spec.Containers[i].Name)
+			}
+		}
+		return reason, fmt.Sprintf("containers with unready status: %s", names)
+	}
+	return reason, ""
 }
 
 func boolStatus(b bool) corev1.ConditionStatus {
