@@ -207,20 +207,29 @@ func offersOf(node *corev1.Node) amounts {
 }
 
 // amountsOf sums what the pod requests, init containers and overhead
-// included.
+// included. Host ports are those of containers that run as long as the pod does.
 func amountsOf(pod *corev1.Pod) amounts {
 	want := amounts{pods: 1}
 	for name, quantity := range quota.PodRequests(pod) {
 		want.set(name, quantity)
 	}
-	for i := range pod.Spec.Containers {
-		for _, port := range pod.Spec.Containers[i].Ports {
-			if port.HostPort != 0 {
-				want.ports = append(want.ports, hostPort{port.HostIP, port.Protocol, port.HostPort})
-			}
+	for i := range pod.Spec.InitContainers {
+		if c := &pod.Spec.InitContainers[i]; c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			want.addPorts(c.Ports)
 		}
 	}
+	for i := range pod.Spec.Containers {
+		want.addPorts(pod.Spec.Containers[i].Ports)
+	}
 	return want
+}
+
+func (a *amounts) addPorts(ports []corev1.ContainerPort) {
+	for _, port := range ports {
+		if port.HostPort != 0 {
+			a.ports = append(a.ports, hostPort{port.HostIP, port.Protocol, port.HostPort})
+		}
+	}
 }
 
 // set sets the amount of a resource other than pods.

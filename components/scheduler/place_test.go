@@ -133,6 +133,25 @@ func TestHostPortsCollide(t *testing.T) {
 	}
 }
 
+// TestHostPortsOfInitContainers: those of a sidecar collide, and those of a container that ends before the others begin do not.
+func TestHostPortsOfInitContainers(t *testing.T) {
+	s := schedulerOver(newNode("a", nil))
+	always := corev1.ContainerRestartPolicyAlways
+	withInit := func(name string, policy *corev1.ContainerRestartPolicy) *corev1.Pod {
+		return newPod(name, "", func(p *corev1.Pod) {
+			p.Spec.InitContainers = []corev1.Container{{Name: "init", RestartPolicy: policy, Ports: []corev1.ContainerPort{{HostPort: 80, Protocol: corev1.ProtocolTCP}}}}
+		})
+	}
+	s.ledger.assume(withInit("ended", nil), "a")
+	if node, why := s.placed(withInit("first", &always)); node == "" {
+		t.Errorf("a container that has ended keeps its port: %s", why)
+	}
+	s.ledger.assume(withInit("first", &always), "a")
+	if node, _ := s.placed(withInit("second", &always)); node != "" {
+		t.Error("two sidecars have one port of the node")
+	}
+}
+
 func TestFailedBindingGivesTheRoomBackOnce(t *testing.T) {
 	l := newLedger()
 	l.setNode(newNode("a", nil))
