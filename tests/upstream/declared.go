@@ -1,6 +1,11 @@
 package upstream
 
-import "regexp"
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
 
 // declared are the errors that components log on Levelwire, and not on kube-apiserver, and why they stand.
 var declared = []struct {
@@ -25,4 +30,30 @@ func isDeclared(component, line string) bool {
 		}
 	}
 	return false
+}
+
+// leaseTrouble is what components say that cannot renew their lease while the server is away, or find that of the run
+// before. The last words are how they end then.
+var leaseTrouble = regexp.MustCompile(`(?i)leader ?election|retrieving resource lock|(acquire|renew|update) lease|lease lost|context deadline exceeded`)
+
+// isByFault reports whether a line says what faults cause on purpose: connections that break, and leases that are lost
+// with them.
+func isByFault(line string) bool {
+	return brokenConnection.MatchString(line) || leaseTrouble.MatchString(line)
+}
+
+// describeWithFaults says which errors a component has logged while faults happened: of those that the faults cause how
+// many, and all others line by line, with how often the component has logged them without faults.
+func describeWithFaults(lines, without map[string]int) string {
+	var others []string
+	caused := 0
+	for line, count := range lines {
+		if isByFault(line) {
+			caused += count
+		} else {
+			others = append(others, fmt.Sprintf("\n    %d times, without faults on kube-apiserver %d: %s", count, without[line], line))
+		}
+	}
+	slices.Sort(others)
+	return fmt.Sprintf("%d lines that the faults cause; %d others%s", caused, len(others), strings.Join(others, ""))
 }

@@ -8,6 +8,9 @@
 // What the components log as errors on Levelwire and not on kube-apiserver is counted, and is
 // a failure unless declared.go says why it stands.
 //
+// With -upstream.faults, something fails on Levelwire's side while the flows run: faults.go says what. Then only the objects
+// are compared.
+//
 // `make test-upstream` builds the components, with kube-apiserver, from the published modules,
 // and runs this.
 package upstream

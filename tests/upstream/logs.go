@@ -3,7 +3,9 @@ package upstream
 import (
 	"bufio"
 	"os"
+	"path/filepath"
 	"regexp"
+	"strings"
 )
 
 // errorLine is a line of klog at level error: the message follows the file and the line that print it.
@@ -26,7 +28,8 @@ var variable = []struct {
 	{regexp.MustCompile(`/tmp/[^\s"]+`), "FILE"},
 }
 
-// errorLines counts what a component has logged as errors, without what differs each time.
+// errorLines counts what a component has logged as errors, without what differs each time. Files beside the log are
+// those of its cluster.
 func errorLines(file string) (map[string]int, error) {
 	log, err := os.Open(file)
 	if err != nil {
@@ -41,7 +44,7 @@ func errorLines(file string) (map[string]int, error) {
 		if found == nil {
 			continue
 		}
-		text := inWords(found[2])
+		text := inWords(strings.ReplaceAll(found[2], filepath.Dir(file), "FOLDER"))
 		for _, v := range variable {
 			text = v.pattern.ReplaceAllString(text, v.name)
 		}

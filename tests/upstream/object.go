@@ -27,6 +27,10 @@ func readObjects(list []byte) ([]object, error) {
 		if prefix, ok := metadata["generateName"].(string); ok {
 			metadata["name"] = prefix + "*"
 		}
+		if metadata["name"] == "kube-root-ca.crt" { // the server publishes it while no controller manager has its lease, as when that was killed
+			delete(metadata, "annotations")
+			delete(metadata, "managedFields")
+		}
 		text, err := json.MarshalIndent(normal, "", "  ")
 		if err != nil {
 			return nil, err

@@ -27,6 +27,9 @@ func TestWhatServersChooseIsNoDifference(t *testing.T) {
 	if d := differences(list(), list("f:lastTransitionTime", "f:status")); len(d) != 1 {
 		t.Errorf("another owner: %q", d)
 	}
+	if d := differences(list("web-5d8f7c9b4-x2k4z", "kube-root-ca.crt", "generateName", "by"), list("web-5d8f7c9b4-x2k4z", "kube-root-ca.crt", "generateName", "by", "levelwire", "kube-controller-manager")); len(d) > 0 {
+		t.Errorf("who has published the authority: %q", d)
+	}
 	if d := differences(list(), list("forbidden", "allowed")); len(d) != 1 || !strings.Contains(d[0], "is forbidden") {
 		t.Errorf("another message: %q", d)
 	}

@@ -1,18 +1,21 @@
 package upstream
 
 import (
-	"context"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/levelwire/levelwire/tests/upstream/cluster"
 )
 
 var (
 	binaries = flag.String("upstream.binaries", "", "folder of levelwire, kubectl, etcd and Kubernetes' components; without it TestUpstream is skipped")
 	only     = flag.String("upstream.flows", "", "names of the flows to run, separated by commas; empty: all")
+	failing  = flag.String("upstream.faults", "", "what fails on Levelwire's side while the flows run: "+variantNames()+"; empty: nothing")
 	keep     = flag.String("upstream.keep", "", "folder for the files and logs of the servers and components; empty: one that is removed")
 )
 
@@ -23,7 +26,8 @@ type result struct {
 }
 
 // TestUpstream: with Kubernetes' own components, flows end on Levelwire as on kube-apiserver, and the
-// components log no errors that they do not log there.
+// components log no errors that they do not log there. With faults, of which kube-apiserver has none, the flows end
+// the same; errors are counted, and which there are is chance.
 func TestUpstream(t *testing.T) {
 	if *binaries == "" {
 		t.Skip("make test-upstream builds the components and runs this")
@@ -35,8 +39,16 @@ func TestUpstream(t *testing.T) {
 	if *only != "" {
 		flows = slices.DeleteFunc(flows, func(f flow) bool { return !slices.Contains(strings.Split(*only, ","), f.name) })
 	}
-	ours := runAll(t, "levelwire", startLevelwire, flows)
-	theirs := runAll(t, "kube-apiserver", startKubeAPIServer, flows)
+	v, known := variants[*failing]
+	if !known {
+		t.Fatalf("-upstream.faults=%s is none of %s", *failing, variantNames())
+	}
+	theirs := runAll(t, "kube-apiserver", variant{start: (*cluster.Cluster).StartKubeAPIServer}, flows, nil)
+	var ends map[string][]object
+	if *failing != "" {
+		ends = theirs.objects
+	}
+	ours := runAll(t, "levelwire", v, flows, ends)
 	for _, f := range flows {
 		t.Run(f.name, func(t *testing.T) {
 			mine, ran := ours.objects[f.name]
@@ -51,6 +63,10 @@ func TestUpstream(t *testing.T) {
 	}
 	for component, lines := range ours.errors {
 		t.Run("errors of "+component, func(t *testing.T) {
+			if *failing != "" {
+				t.Log(describeWithFaults(lines, theirs.errors[component]))
+				return
+			}
 			for line, count := range lines {
 				t.Logf("%d times on Levelwire, %d on kube-apiserver: %s", count, theirs.errors[component][line], line)
 				if theirs.errors[component][line] == 0 && !isDeclared(component, line) {
@@ -61,48 +77,62 @@ func TestUpstream(t *testing.T) {
 	}
 }
 
-// runAll starts a server and the components, runs all flows one after another, and stops what it started.
-func runAll(t *testing.T, server string, start func(context.Context, *cluster) error, flows []flow) result {
+// runAll starts a server and the components, runs all flows one after another, and stops what it started. ends are what
+// flows are to end with: see flow.run.
+func runAll(t *testing.T, server string, v variant, flows []flow, ends map[string][]object) result {
 	t.Helper()
 	folder := t.TempDir()
 	if *keep != "" {
 		folder = filepath.Join(*keep, server)
-		if err := os.MkdirAll(folder, 0o700); err != nil {
+		// What a run before has left would be found by this one's server.
+		if err := errors.Join(os.RemoveAll(folder), os.MkdirAll(folder, 0o700)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	c := &cluster{server: server, folder: folder, binaries: absolute(t, *binaries), kubectl: filepath.Join(absolute(t, *binaries), "kubectl")}
-	t.Cleanup(c.stop)
-	if err := start(t.Context(), c); err != nil {
+	c := cluster.New(server, absolute(t, *binaries), absolute(t, folder))
+	c.RestartComponents, c.ComponentFlags = v.fault != nil, v.flags
+	t.Cleanup(c.Stop)
+	if err := v.start(c, t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.startComponents(); err != nil {
+	if err := errors.Join(c.StartComponents(), c.StartSimulatedNodes(), c.StartHollowKubelet()); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.awaitNodes(t.Context()); err != nil {
+	if err := c.AwaitNodes(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	k := &kubectl{cluster: c, folder: absolute(t, "testdata"), repeats: v.kubectlFails}
+	end := v.begin(t.Context(), c)
 	r := result{objects: map[string][]object{}, errors: map[string]map[string]int{}}
 	for _, f := range flows {
-		objects, err := f.run(t.Context(), c, absolute(t, "testdata"))
+		objects, err := f.run(t.Context(), k, ends[f.name])
 		if err != nil {
 			t.Errorf("%s on %s: %v", f.name, server, err)
+			if ended := c.Failure(); ended != nil {
+				t.Fatal(ended) // the other flows would wait for it
+			}
 			continue
 		}
 		t.Logf("%s ran on %s, and left %d objects", f.name, server, len(objects))
 		r.objects[f.name] = objects
 	}
-	if err := c.failure(); err != nil {
+	if err := errors.Join(end(), c.Failure()); err != nil {
 		t.Error(err)
 	}
-	components := slices.Clone(c.running)
-	c.stop()
-	for _, p := range components {
-		lines, err := errorLines(p.log)
+	all := c.Running()
+	c.Stop()
+	if k.repeated > 0 {
+		t.Logf("%d steps were run again, because kubectl's connection broke", k.repeated)
+	}
+	for _, p := range all {
+		if kills, exits := p.Runs(); kills+len(exits) > 0 {
+			t.Logf("%s was killed %d times, and has ended by itself %d times: %v", p.Name(), kills, len(exits), exits)
+		}
+		lines, err := errorLines(p.Log())
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.errors[p.name] = lines
+		r.errors[p.Name()] = lines
 	}
 	return r
 }

@@ -1,0 +1,100 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// simulatedNodes are the nodes of levelwire kubelet: their containers end when their
+// annotations say so, which a kubelet with a fake runtime has no word for.
+const simulatedNodes = 3
+
+// hollowNode is the node of Kubernetes' kubelet with a fake runtime.
+const hollowNode = "hollow-1"
+
+// StartComponents starts Kubernetes' controller manager and scheduler.
+func (c *Cluster) StartComponents() error {
+	authority := filepath.Join(c.folder, "ca.pem")
+	if err := os.WriteFile(authority, c.authority.CertificatePEM(), 0o600); err != nil {
+		return err
+	}
+	manager, err := c.kubeconfig("system:kube-controller-manager")
+	if err != nil {
+		return err
+	}
+	scheduler, err := c.kubeconfig("system:kube-scheduler")
+	if err != nil {
+		return err
+	}
+	flags := func(config, certificates string, others ...string) []string {
+		return slices.Concat([]string{
+			"--kubeconfig", config, "--authentication-kubeconfig", config, "--authorization-kubeconfig", config,
+			"--bind-address=127.0.0.1", "--secure-port=0", "--cert-dir", filepath.Join(c.folder, certificates), "--kube-api-qps=200", "--kube-api-burst=400",
+		}, c.ComponentFlags, others)
+	}
+	return errors.Join(
+		c.startComponent("kube-controller-manager", "kube-controller-manager", flags(manager, "manager",
+			append([]string{"--use-service-account-credentials", "--root-ca-file", authority, "--node-monitor-grace-period=40s"}, c.ManagerFlags...)...)...),
+		c.startComponent("kube-scheduler", "kube-scheduler", flags(scheduler, "scheduler")...))
+}
+
+// StartSimulatedNodes starts nodes of levelwire kubelet.
+func (c *Cluster) StartSimulatedNodes() error {
+	var errs []error
+	for _, node := range c.addNodes() {
+		config, err := c.nodeKubeconfig(node)
+		if err == nil {
+			err = c.startComponent(node, "levelwire", "kubelet", "--node-name="+node, "--kubeconfig", config)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// addNodes adds the simulated nodes to those that AwaitNodes waits for, and returns their names.
+func (c *Cluster) addNodes() (names []string) {
+	for i := range simulatedNodes {
+		names = append(names, fmt.Sprintf("node-%d", i+1))
+	}
+	c.nodes = append(c.nodes, names...)
+	return names
+}
+
+// StartHollowKubelet starts one of Kubernetes' kubelets with a fake runtime. Its node has a taint,
+// so that only pods that want to be there are. It is none of Components: its fake containers end with it,
+// while those of a real kubelet outlive it.
+func (c *Cluster) StartHollowKubelet() error {
+	ports, err := c.ports(2)
+	if err != nil {
+		return err
+	}
+	config, err := c.nodeKubeconfig(hollowNode)
+	if err != nil {
+		return err
+	}
+	c.nodes = append(c.nodes, hollowNode)
+	_, err = c.start(hollowNode, c.RestartComponents, "kubemark", "--morph=kubelet", "--name="+hollowNode, "--register-with-taints=kubelet=hollow:NoSchedule", "--use-host-image-service=false",
+		"--kubelet-port", ports[0], "--kubelet-read-only-port", ports[1], "--cert-dir", filepath.Join(c.folder, "hollow"), "--kubeconfig", config)
+	return err
+}
+
+// nodeKubeconfig makes the kubeconfig of a node's kubelet, and returns its path.
+func (c *Cluster) nodeKubeconfig(node string) (string, error) {
+	return c.kubeconfig("system:node:"+node, "system:nodes")
+}
+
+// AwaitNodes waits until all nodes are ready, so that no pod is unschedulable because a test came first.
+func (c *Cluster) AwaitNodes(ctx context.Context) error {
+	for _, node := range c.nodes { // one at a time: kubectl gives up if two of those that it waits for are not there yet
+		for _, condition := range []string{"create", "condition=Ready"} {
+			if _, err := c.Kubectl(ctx, c.folder, "", "wait", "--for="+condition, "--timeout=240s", "node/"+node); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
