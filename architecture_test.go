@@ -61,7 +61,7 @@ var layers = map[string][]string{
 	"server/internal/registry/...":           {"storage", "server/internal/runqueue", "server/internal/auth", "server/internal/status", "server/internal/resource/...", "server/internal/watchcache/...", "server/internal/registry/...", "internal/..."},
 	"server/internal/podreference":           {},
 	"server/internal/webhookclient":          {"server/internal/runqueue"},
-	"server/internal/admission/...":          {"server/internal/admission/...", "server/internal/cel", "server/internal/configfile", "server/internal/openapi", "server/internal/podreference", "server/internal/tracing", "server/internal/webhookclient", "storage", "server/internal/auth", "server/internal/resource", "server/internal/status", "server/internal/resource/builtin/podspec", "server/internal/watchcache", "server/internal/registry/...", "internal/..."},
+	"server/internal/admission/...":          {"server/internal/admission/...", "server/internal/cel", "server/internal/configfile", "server/internal/openapi", "server/internal/podreference", "server/internal/runqueue", "server/internal/tracing", "server/internal/webhookclient", "storage", "server/internal/auth", "server/internal/resource", "server/internal/status", "server/internal/resource/builtin/podspec", "server/internal/watchcache", "server/internal/registry/...", "internal/..."},
 	"server/internal/webhookauthorizer":      {"server/internal/auth", "server/internal/runqueue"},
 	"server/internal/flowcontrol/fairqueue":  {},
 	"server/internal/tracing":                {"storage", "server/internal/configfile"},
@@ -140,14 +140,15 @@ var layers = map[string][]string{
 	"components/metrics":               {"client/...", "components/kubelet", "internal/..."},
 
 	"levelwiretest":              {"server", "client/...", "internal/..."},
-	"tests/workload":             {"client/..."},       // for tests only
-	"tests/...":                  {},                   // tests only
-	"tests/hunt":                 {"internal/..."},     // for tests only
-	"tests/differential":         {"internal/..."},     // for tests only
-	"tests/suites":               {"internal/..."},     // for tests only
-	"tests/upstream":             {"internal/..."},     // for tests only
-	"tests/client/exampleserver": {"server", "client"}, // for tests only
-	"tests/client/tour":          {"client/..."},       // for tests only
+	"tests/workload":             {"client/..."},                             // for tests only
+	"tests/...":                  {},                                         // tests only
+	"tests/hunt":                 {"internal/..."},                           // for tests only
+	"tests/differential":         {"internal/..."},                           // for tests only
+	"tests/suites":               {"internal/..."},                           // for tests only
+	"tests/upstream/...":         {"internal/...", "tests/upstream/..."},     // for tests only
+	"tests/e2e":                  {"internal/...", "tests/upstream/cluster"}, // for tests only
+	"tests/client/exampleserver": {"server", "client"},                       // for tests only
+	"tests/client/tour":          {"client/..."},                             // for tests only
 	"conformance/...":            {"conformance/...", "internal/..."},
 	"examples/...":               {"client/..."},
 	"cmd/levelwire/internal/...": {"..."},
@@ -349,8 +350,9 @@ func skipFolder(path string, entry fs.DirEntry) error {
 func layerOf(dir string) (allowed []string, known bool) {
 	best := -1
 	for pattern, imports := range layers {
-		if covers(pattern, dir) && len(pattern) > best {
-			best, allowed, known = len(pattern), imports, true
+		length := len(strings.TrimSuffix(pattern, "...")) // a pattern for one folder is longer than one for all below its parent
+		if covers(pattern, dir) && length > best {
+			best, allowed, known = length, imports, true
 		}
 	}
 	return allowed, known
