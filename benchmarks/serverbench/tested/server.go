@@ -77,15 +77,18 @@ func (t *Server) ResetPeak() error {
 // Settle waits until the server has nothing more to do, such as collecting its
 // garbage: the work that it does next is then for the next request. It waits ten
 // seconds at most.
-func (t *Server) Settle(ctx context.Context) error {
+func (t *Server) Settle(ctx context.Context) error { return Settle(ctx, t.CPU) }
+
+// Settle waits, for ten seconds at most, until what cpu is the processor time of has nothing more to do.
+func Settle(ctx context.Context, cpu func() (time.Duration, error)) error {
 	const interval, idle, calm = 100 * time.Millisecond, 3 * time.Millisecond, 4
-	before, err := t.CPU()
+	before, err := cpu()
 	for quiet, rounds := 0, 0; err == nil && quiet < calm && rounds < 100; rounds++ {
 		if err := Pause(ctx, interval); err != nil {
 			return err
 		}
 		var now time.Duration
-		now, err = t.CPU()
+		now, err = cpu()
 		if quiet++; now-before > idle {
 			quiet = 0
 		}
