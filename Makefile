@@ -13,7 +13,7 @@ DATA_DIR ?= levelwire-data
 KUBECTL_VERSION ?= v1.37.2
 
 .DEFAULT_GOAL := help
-.PHONY: help build up hunt test test-long test-race test-peers test-benchmarks test-kubectl test-adapters test-differential record-differential default-roles test-suites test-upstream judge components bench bench-client bench-server bench-storm bench-tree bench-startup soak filtered ui test-clock hostile crowding neighbours nodes-day cluster relay-faults lint fmt ci clean
+.PHONY: help build up hunt test test-long test-race test-peers test-benchmarks test-kubectl test-adapters test-differential record-differential default-roles test-suites test-upstream test-conformance judge components bench bench-client bench-server bench-storm bench-tree bench-startup bench-upstream soak filtered ui test-clock hostile crowding neighbours nodes-day cluster relay-faults lint fmt ci clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -93,10 +93,24 @@ bin/etcd: tests/differential/judge/go.mod tests/differential/judge/go.sum
 
 components: $(addprefix bin/,$(COMPONENTS)) ## Kubernetes' own controller manager, scheduler and kubelet with a fake runtime, below bin/ (the first time, five minutes of processor time)
 
-FLOWS ?=
+# Kubernetes' end-to-end tests; of what it links, the components have most.
+bin/e2e.test: tests/differential/judge/go.mod tests/differential/judge/go.sum
+	@echo "building $(@F) $(KUBECTL_VERSION): minutes"
+	cd tests/differential/judge && GOWORK=off $(GO) test -c -vet=off -trimpath -ldflags "$(JUDGE_VERSION)" -o ../../../$@ k8s.io/kubernetes/test/e2e
 
-test-upstream: build judge components bin/kubectl ## Kubernetes' own components on our server and on kube-apiserver: what FLOWS (all; names of tests/upstream/testdata) end with, compared, and what is logged as an error
-	$(TEST) -count=1 -v -timeout=2h -run='^TestUpstream$$' ./tests/upstream -upstream.binaries=$(CURDIR)/bin -upstream.flows="$(FLOWS)"
+FLOWS  ?=
+FAULTS ?=
+
+test-upstream: build judge components bin/kubectl ## Kubernetes' own components on our server and on kube-apiserver: what FLOWS (all; names of tests/upstream/testdata) end with, compared, and what is logged as an error; FAULTS=kill, three or restart: servers that are killed, three servers on one etcd, components that are killed
+	$(TEST) -count=1 -v -timeout=2h -run='^TestUpstream$$' ./tests/upstream -upstream.binaries=$(CURDIR)/bin -upstream.flows="$(FLOWS)" -upstream.faults="$(FAULTS)" -upstream.keep=$(CURDIR)/bin/upstream/$(or $(FAULTS),none)
+
+E2E_SIDES  ?= theirs,ours
+E2E_GROUPS ?=
+E2E_FOCUS  ?=
+E2E_FLAGS  ?=
+
+test-conformance: build components bin/kubectl bin/e2e.test $(if $(findstring judge,$(E2E_SIDES)),judge) ## Kubernetes' conformance tests that need no container, with its components on our server and with ours, into docs/users/conformance.md; E2E_GROUPS=scheduling,auth takes some groups, E2E_FOCUS some tests; E2E_SIDES=theirs,ours,judge runs them on kube-apiserver, too
+	$(GO) run ./tests/e2e -sides "$(E2E_SIDES)" -groups "$(E2E_GROUPS)" -focus '$(E2E_FOCUS)' $(E2E_FLAGS)
 
 REQUESTS ?= 50000
 KINDS    ?=
@@ -227,6 +241,15 @@ bench-tree: ## a tree of relays with 1,000,000 watchers in one process
 bench-storm: build ## thousands of informers come back at once, on both servers, into docs/contributors/benchmarks-storm.md (PODS=5000 INFORMERS=200 STORM_REPORT=: two minutes, printed only)
 	cd benchmarks && $(GO) build -o ../bin/serverbench ./serverbench
 	bin/serverbench -pods $(PODS) -informers $(INFORMERS) -repeat 1 -rows storm -sides "$(SIDES)" -report "$(STORM_REPORT)" -data bin/storm.json
+
+UPSTREAM_REPORT ?= docs/users/upstream-components.md
+
+bench-upstream: PODS = 1000,5000
+bench-upstream: NODES = 100
+bench-upstream: REPEAT = 1
+bench-upstream: build judge components ## Kubernetes' own controller manager and scheduler bind and delete PODS (1000,5000) pods on NODES (100) nodes, on our server and on kube-apiserver, into docs/users/upstream-components.md (PODS=1000 UPSTREAM_REPORT=: minutes, printed only)
+	cd benchmarks && $(GO) build -o ../bin/upstreambench ./upstreambench
+	bin/upstreambench -pods "$(PODS)" -nodes $(NODES) -repeat $(REPEAT) -report "$(UPSTREAM_REPORT)"
 
 fmt: ## format all Go files
 	gofmt -w $$(git ls-files '*.go')
