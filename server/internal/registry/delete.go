@@ -41,8 +41,13 @@ func (r Registry) delete(ctx context.Context, namespace, name string, d *deletio
 	if errs := validation.ValidateDeleteOptions(opts); len(errs) > 0 {
 		return nil, invalidDeleteOptions(errs)
 	}
-	if d.listed == "" && !ignoresReadError(opts) {
-		r.warnOfOrphans(ctx, opts)
+	if d.listed == "" {
+		if err := r.mayDelete(name); err != nil {
+			return nil, err
+		}
+		if !ignoresReadError(opts) {
+			r.warnOfOrphans(ctx, opts)
+		}
 	}
 	w := &pendingWrite{
 		registry: r, verb: d, namespace: namespace, name: name, dryRun: len(opts.DryRun) > 0, deleteOptions: opts, admitted: admitted,
@@ -61,6 +66,17 @@ func (r Registry) delete(ctx context.Context, namespace, name string, d *deletio
 		result.Status = r.deletedStatus(name, result.Object.GetUID())
 	}
 	return result, nil
+}
+
+// mayDelete refuses to delete what every cluster has.
+func (r Registry) mayDelete(name string) error {
+	if r.res.Strategy.Undeletable == nil {
+		return nil
+	}
+	if why := r.res.Strategy.Undeletable(name); why != "" {
+		return apierrors.NewForbidden(r.res.GroupResource(), name, errors.New(why))
+	}
+	return nil
 }
 
 // warnOfOrphans tells a client that does not say what becomes of the dependents that they stay.

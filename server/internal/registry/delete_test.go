@@ -10,11 +10,13 @@ import (
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apitypes "k8s.io/apimachinery/pkg/types"
 
 	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin"
 	"github.com/levelwire/levelwire/storage"
 )
 
@@ -288,5 +290,28 @@ func TestNamespaceLifecycle(t *testing.T) {
 	}
 	if got := story(t, f.events(t, "/registry/namespaces/", created.Revision)); !strings.HasSuffix(got, "deleted") {
 		t.Errorf("events: %s", got)
+	}
+}
+
+// TestDeleteRefusesSystemPriorityClasses: every cluster has them, so that the pods that it
+// cannot do without can name them.
+func TestDeleteRefusesSystemPriorityClasses(t *testing.T) {
+	f := newFixture(t, func(c *registry.Config) { c.Resources = builtin.Table() })
+	classes, ok := f.Lookup("scheduling.k8s.io", "v1", "priorityclasses")
+	if !ok {
+		t.Fatal("PriorityClasses are not served")
+	}
+	for _, name := range []string{"system-cluster-critical", "system-node-critical"} {
+		for _, opts := range []*metav1.DeleteOptions{nil, {DryRun: []string{metav1.DryRunAll}}} {
+			_, err := classes.Delete(t.Context(), "", name, opts)
+			wantStatus(t, name, err, 403, metav1.StatusReasonForbidden, `priorityclasses.scheduling.k8s.io "`+name+`" is forbidden: this is a system priority class and cannot be deleted`)
+		}
+	}
+	own := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "own"}, Value: 1}
+	if _, err := classes.Create(t.Context(), "", own, registry.WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if result, err := classes.Delete(t.Context(), "", "own", nil); err != nil || !result.Deleted {
+		t.Errorf("a class of a user's: %+v %v", result, err)
 	}
 }

@@ -101,6 +101,9 @@ type Strategy struct {
 	// leaves it with, before PrepareForDelete; nil: those of all kinds (Kubernetes' garbage
 	// collection). It is not asked about objects of a collection that is deleted.
 	FirstFinalizers func(obj Object, opts *metav1.DeleteOptions) []string
+	// Undeletable says why the object of a name cannot be deleted, whether or not it exists; "": it
+	// can. It is not asked about objects of a collection that is deleted, as in Kubernetes.
+	Undeletable func(name string) string
 	// NoGeneration: metadata.generation is not kept for this kind, as in
 	// Kubernetes for those without a controller-observed spec.
 	NoGeneration bool

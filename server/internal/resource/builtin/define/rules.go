@@ -35,6 +35,7 @@ type Rules[T resource.Object] struct {
 	NeedsLabel             func(obj, old T) *resource.NeededLabel // old is nil for a new object
 	PrepareForDelete       func(obj T, now metav1.Time)
 	FirstFinalizers        func(obj T, opts *metav1.DeleteOptions) []string
+	Undeletable            func(name string) string
 	Warnings               func(obj, old T) []string // old is nil for a new object
 	StatusWarnings         func(obj T) []string
 	Graceful               func(obj T, requested *int64) int64
@@ -70,6 +71,7 @@ func strategy[T resource.Object](k Kind, s Rules[T]) resource.Strategy {
 		NeedsLabel:             needs(s.NeedsLabel),
 		PrepareForDelete:       timed(s.PrepareForDelete),
 		FirstFinalizers:        finalizers(s.FirstFinalizers),
+		Undeletable:            s.Undeletable,
 		Warnings:               warn(s.Warnings),
 		StatusWarnings:         warnOfStatus(s.StatusWarnings),
 		ValidateSubresource:    checkSubresource(s.ValidateSubresource),

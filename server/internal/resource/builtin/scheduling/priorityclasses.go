@@ -40,6 +40,12 @@ func priorityClassRules() define.Rules[*schedulingv1.PriorityClass] {
 			}
 			return append(errs, validate.Unchanged(field.NewPath("preemptionPolicy"), c.PreemptionPolicy, old.PreemptionPolicy)...)
 		},
+		Undeletable: func(name string) string {
+			if _, system := systemPriorities[name]; system {
+				return "this is a system priority class and cannot be deleted"
+			}
+			return ""
+		},
 	}
 }
 
