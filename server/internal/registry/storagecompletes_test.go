@@ -1,9 +1,14 @@
 package registry_test
 
 import (
+	"maps"
+	"slices"
 	"testing"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/levelwire/levelwire/server/internal/registry"
@@ -53,5 +58,52 @@ func TestAnswersShowWhatIsStored(t *testing.T) {
 	read, err := r.GetFromStore(t.Context(), "default", "a")
 	if err != nil || *read.(*autoscalingv1.HorizontalPodAutoscaler).Spec.TargetCPUUtilizationPercentage != 80 {
 		t.Errorf("a read shows %+v (%v)", read, err)
+	}
+}
+
+// TestJobsWithoutLabelsHaveThoseOfTheirPods: with those that are generated, also in the answer to a
+// dry run.
+func TestJobsWithoutLabelsHaveThoseOfTheirPods(t *testing.T) {
+	f := newFixture(t, func(c *registry.Config) { c.Resources = builtin.Table() })
+	jobs, ok := f.Lookup("batch", "v1", "jobs")
+	if !ok {
+		t.Fatal("Jobs are not served")
+	}
+	generated := []string{"batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name", "controller-uid", "job-name"}
+	all, ofUser := append([]string{"app"}, generated...), map[string]string{"app": "a"}
+	for _, test := range []struct {
+		name             string
+		labels, ofPods   map[string]string
+		manual           bool
+		want, wantOfPods []string
+	}{
+		{name: "labels-of-pods", ofPods: ofUser, want: all, wantOfPods: all},
+		{name: "no-labels", want: generated, wantOfPods: generated},
+		{name: "the-same-labels", labels: ofUser, ofPods: maps.Clone(ofUser), want: []string{"app"}, wantOfPods: all},
+		{name: "manual", ofPods: ofUser, manual: true, want: []string{"app"}, wantOfPods: []string{"app"}},
+	} {
+		job := func() *batchv1.Job {
+			j := &batchv1.Job{}
+			j.Name, j.Labels, j.Spec.Template.Labels = test.name, maps.Clone(test.labels), maps.Clone(test.ofPods)
+			j.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
+			j.Spec.Template.Spec.Containers = []corev1.Container{{Name: "c", Image: "example.com/i:1"}}
+			if test.manual {
+				j.Spec.ManualSelector, j.Spec.Selector = &test.manual, &metav1.LabelSelector{MatchLabels: test.ofPods}
+			}
+			return j
+		}
+		for _, dry := range []bool{true, false} {
+			result, err := jobs.Create(t.Context(), "default", job(), registry.WriteOptions{DryRun: dry})
+			if err != nil {
+				t.Fatalf("%s: %v", test.name, err)
+			}
+			made := result.Object.(*batchv1.Job)
+			if got := slices.Sorted(maps.Keys(made.Labels)); !slices.Equal(got, test.want) {
+				t.Errorf("%s, dry run %v: the job has the labels %q, want %q", test.name, dry, got, test.want)
+			}
+			if got := slices.Sorted(maps.Keys(made.Spec.Template.Labels)); !slices.Equal(got, test.wantOfPods) {
+				t.Errorf("%s, dry run %v: its pods have the labels %q, want %q", test.name, dry, got, test.wantOfPods)
+			}
+		}
 	}
 }

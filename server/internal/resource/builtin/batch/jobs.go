@@ -2,6 +2,7 @@ package batch
 
 import (
 	"maps"
+	"reflect"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -23,6 +24,7 @@ func jobRules() define.Rules[*batchv1.Job] {
 	return define.Rules[*batchv1.Job]{
 		Default:          defaultJob,
 		PrepareForCreate: prepareJobForCreate,
+		PrepareForUpdate: func(j, _ *batchv1.Job) { ownLabels(j) },
 		CompleteStored:   completeStoredJob,
 		CompleteStatus:   defaultJobLabels,
 		ValidateCreate:   func(j *batchv1.Job) field.ErrorList { return append(validateGeneratedSelector(j), validateJob(j)...) },
@@ -40,7 +42,9 @@ func jobRules() define.Rules[*batchv1.Job] {
 func defaultJob(j *batchv1.Job) {
 	defaultJobSpec(&j.Spec)
 	define.SetDefaultPtr(&j.Spec.ManualSelector, false)
-	defaultJobLabels(j)
+	if len(j.Labels) == 0 {
+		j.Labels = j.Spec.Template.Labels // one map until ownLabels makes it two
+	}
 }
 
 func defaultJobSpec(spec *batchv1.JobSpec) {
@@ -88,15 +92,33 @@ func completeStoredJob(j *batchv1.Job) {
 	}
 }
 
+// ownLabels separates a job's labels from those of its pods, if defaultJob gave it these.
+func ownLabels(j *batchv1.Job) {
+	if hasLabelsOfPods(j) {
+		j.Labels = maps.Clone(j.Labels)
+	}
+}
+
+// hasLabelsOfPods reports whether the labels of a job and of its pods are one map. Labels that the
+// user has given to both are two, however equal.
+func hasLabelsOfPods(j *batchv1.Job) bool {
+	return j.Labels != nil && reflect.ValueOf(j.Labels).Pointer() == reflect.ValueOf(j.Spec.Template.Labels).Pointer()
+}
+
 // prepareJobForCreate makes the selector, which is unique because it is made
 // of the job's uid, unless the user wants to be responsible for that. Labels of
 // its own names that the user has set stay, and are refused if they are others.
+// A job that has the labels of its pods has those that are generated, too.
 func prepareJobForCreate(j *batchv1.Job) {
 	if define.ValueOr(j.Spec.ManualSelector, false) {
+		ownLabels(j)
 		return
 	}
 	labels := generatedLabels(j)
 	maps.Copy(labels, j.Spec.Template.Labels)
+	if hasLabelsOfPods(j) {
+		j.Labels = maps.Clone(labels)
+	}
 	j.Spec.Template.Labels = labels
 	define.SetDefaultPtr(&j.Spec.Selector, metav1.LabelSelector{})
 	selected := map[string]string{batchv1.ControllerUidLabel: string(j.UID)}
