@@ -151,8 +151,12 @@ type Unstored struct {
 }
 
 // AdmitUnstored asks the hooks about a request whose object is not stored, and returns
-// the object as they have left it. The hooks must not claim anything for it.
+// the object as they have left it. The hooks must not claim anything for it. They see the
+// namespace of the request in the object, also if the client has left it out.
 func (r Registry) AdmitUnstored(ctx context.Context, u Unstored) (resource.Object, error) {
+	if u.Object.GetNamespace() == "" {
+		u.Object.SetNamespace(u.Namespace)
+	}
 	q := Request{
 		Operation: Create, Resource: r.res, Subresource: u.Subresource, Namespace: u.Namespace, Name: u.Name,
 		Object: u.Object, DryRun: u.Options.DryRun, Admitted: u.Options.Admitted, kind: u.Kind, stated: u.Options.Stated,

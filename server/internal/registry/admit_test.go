@@ -176,6 +176,29 @@ func TestWhatAdmissionIsTold(t *testing.T) {
 	}
 }
 
+// TestHooksSeeTheNamespaceOfWhatIsNotStored: it may stand in the URL only.
+func TestHooksSeeTheNamespaceOfWhatIsNotStored(t *testing.T) {
+	var seen []string
+	f := withHooks(t, func(_ context.Context, q *registry.Request) error {
+		if q.Object != nil && !q.Admitted {
+			seen = append(seen, fmt.Sprintf("%T in %q", q.Object, q.Object.GetNamespace()))
+		}
+		return nil
+	}, nil)
+	pods := f.of(t, "pods")
+	f.create(t, "pods", newPod("p", ""))
+	seen = nil
+	if _, err := pod.Bind(t.Context(), pods, "default", "p", &corev1.Binding{Target: corev1.ObjectReference{Name: "n"}}, registry.WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pod.Evict(t.Context(), pods, "default", "p", &policyv1.Eviction{}, registry.WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{`*v1.Binding in "default"`, `*v1.Eviction in "default"`}; !slices.Equal(seen, want) {
+		t.Errorf("hooks saw %q, want %q", seen, want)
+	}
+}
+
 // TestReplacedScale changes the object behind a Scale.
 func TestReplacedScale(t *testing.T) {
 	f := withHooks(t, func(ctx context.Context, q *registry.Request) error {
