@@ -95,6 +95,7 @@ func defaultDefinition(crd *apiextensionsv1.CustomResourceDefinition) {
 	if w := crd.Spec.Conversion.Webhook; w != nil && w.ClientConfig != nil && w.ClientConfig.Service != nil {
 		apiextensionsv1.SetDefaults_ServiceReference(w.ClientConfig.Service)
 	}
+	writeJSONAnew(crd)
 }
 
 // rememberStoredVersion notes that objects of the storage version may lie in

@@ -1,10 +1,12 @@
 package apiextensions
 
 import (
+	"bytes"
 	"maps"
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/json"
 )
 
 // eachSchema calls visit with each schema of a definition, those inside behind the one that has
@@ -29,6 +31,49 @@ func dropUnreadItems(crd *apiextensionsv1.CustomResourceDefinition) {
 			s.Items = nil
 		}
 	}})
+}
+
+// writeJSONAnew writes the default values, examples and enumerations of schemas as kube-apiserver
+// does, which keeps their values and not their bytes: a client that sends a definition back with
+// other spaces, or with their members in another order, changes nothing.
+func writeJSONAnew(crd *apiextensionsv1.CustomResourceDefinition) {
+	changed := false
+	eachSchema(crd, func(s *apiextensionsv1.JSONSchemaProps) {
+		eachJSON(s, func(raw *apiextensionsv1.JSON) { changed = changed || !bytes.Equal(writtenAnew(raw.Raw), raw.Raw) })
+	})
+	if !changed {
+		return
+	}
+	crd.Spec = *crd.Spec.DeepCopy() // it may be another definition's, too
+	walkDefinition(crd, schemaWalk{changes: true, visit: func(s *apiextensionsv1.JSONSchemaProps) {
+		eachJSON(s, func(raw *apiextensionsv1.JSON) { raw.Raw = writtenAnew(raw.Raw) })
+	}})
+}
+
+// eachJSON calls visit with the JSON of a schema, without that of the schemas inside.
+func eachJSON(s *apiextensionsv1.JSONSchemaProps, visit func(raw *apiextensionsv1.JSON)) {
+	for _, raw := range []*apiextensionsv1.JSON{s.Default, s.Example} {
+		if raw != nil {
+			visit(raw)
+		}
+	}
+	for i := range s.Enum {
+		visit(&s.Enum[i])
+	}
+}
+
+// writtenAnew returns JSON in the one way in which a value is written. What cannot be decoded stays,
+// for validation to refuse.
+func writtenAnew(raw []byte) []byte {
+	var value any
+	if len(raw) == 0 || json.Unmarshal(raw, &value) != nil {
+		return raw
+	}
+	anew, err := json.Marshal(value)
+	if err != nil {
+		return raw
+	}
+	return anew
 }
 
 func walkDefinition(crd *apiextensionsv1.CustomResourceDefinition, w schemaWalk) {

@@ -125,6 +125,7 @@ func validateDaemonSetStrategy(path *field.Path, s *appsv1.DaemonSetUpdateStrate
 func controllerRevisionRules() define.Rules[*appsv1.ControllerRevision] {
 	path := field.NewPath("data")
 	return define.Rules[*appsv1.ControllerRevision]{
+		PrepareForUpdate: func(c, old *appsv1.ControllerRevision) { define.KeepJSON(&c.Data, old.Data) },
 		Validate: func(c *appsv1.ControllerRevision) field.ErrorList {
 			return validate.NotNegative(field.NewPath("revision"), &c.Revision)
 		},

@@ -13,6 +13,11 @@ import (
 
 func deviceClassRules() define.Rules[*resourcev1.DeviceClass] {
 	return define.Rules[*resourcev1.DeviceClass]{
+		PrepareForUpdate: func(c, old *resourcev1.DeviceClass) {
+			for i := range min(len(c.Spec.Config), len(old.Spec.Config)) {
+				keepOpaque(c.Spec.Config[i].Opaque, old.Spec.Config[i].Opaque)
+			}
+		},
 		ValidateCreate: func(c *resourcev1.DeviceClass) field.ErrorList {
 			return slices.Concat(validateDeviceClass(&c.Spec, nil), validate.LongName(c), tagsOfDeviceClass(&c.Spec))
 		},

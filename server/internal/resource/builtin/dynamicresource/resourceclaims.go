@@ -36,9 +36,13 @@ func resourceClaimRules() define.Rules[*resourcev1.ResourceClaim] {
 			}
 			return nil
 		},
-		PrepareForStatusUpdate: dropDeallocated,
-		NeedsLabel:             adminAccessOfClaim,
-		ValidateStatus:         validateClaimStatus,
+		PrepareForUpdate: func(c, old *resourcev1.ResourceClaim) { keepParameters(&c.Spec.Devices, &old.Spec.Devices) },
+		PrepareForStatusUpdate: func(c, old *resourcev1.ResourceClaim) {
+			keepJSONOfStatus(&c.Status, &old.Status)
+			dropDeallocated(c, old)
+		},
+		NeedsLabel:     adminAccessOfClaim,
+		ValidateStatus: validateClaimStatus,
 	}
 }
 
@@ -53,6 +57,9 @@ func resourceClaimTemplateRules() define.Rules[*resourcev1.ResourceClaimTemplate
 		Default:        func(t *resourcev1.ResourceClaimTemplate) { defaultDeviceClaim(&t.Spec.Spec.Devices) },
 		ValidateCreate: func(t *resourcev1.ResourceClaimTemplate) field.ErrorList {
 			return append(template(t), tagsOfDeviceClaim(devices, &t.Spec.Spec.Devices)...)
+		},
+		PrepareForUpdate: func(t, old *resourcev1.ResourceClaimTemplate) {
+			keepParameters(&t.Spec.Spec.Devices, &old.Spec.Spec.Devices)
 		},
 		NeedsLabel: func(t, _ *resourcev1.ResourceClaimTemplate) *resource.NeededLabel {
 			return adminAccessOfRequests(t.Spec.Spec.Devices.Requests)
