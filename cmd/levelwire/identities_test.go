@@ -39,6 +39,7 @@ var componentUsers = []string{
 	"system:serviceaccount:kube-system:cronjob-controller", "system:serviceaccount:kube-system:daemon-set-controller",
 	"system:serviceaccount:kube-system:deployment-controller", "system:serviceaccount:kube-system:disruption-controller",
 	"system:serviceaccount:kube-system:endpoint-controller", "system:serviceaccount:kube-system:endpointslice-controller",
+	"system:serviceaccount:kube-system:endpointslicemirroring-controller",
 	"system:serviceaccount:kube-system:generic-garbage-collector", "system:serviceaccount:kube-system:horizontal-pod-autoscaler",
 	"system:serviceaccount:kube-system:job-controller",
 	"system:serviceaccount:kube-system:namespace-controller", "system:serviceaccount:kube-system:node-controller",
@@ -179,10 +180,13 @@ func exercise(ctx context.Context, t *testing.T, c *client.Client) {
 		return errorsOf(running(), gone[*corev1.PersistentVolumeClaim](ctx, c, "data-db-1"),
 			stateOf(ctx, c, "web", func(d *appsv1.Deployment) bool { return d.Status.ObservedGeneration == d.Generation }))
 	})
-	slices, err := client.For[*discoveryv1.EndpointSlice](c).Namespace("work").List(ctx, metav1.ListOptions{})
-	if err != nil || len(slices.Items) != 1 {
-		t.Errorf("%d EndpointSlices, %v", len(slices.Items), err)
-	}
+	await(func() error { // that of the Service web, and one that mirrors the Endpoints outside
+		slices, err := client.For[*discoveryv1.EndpointSlice](c).Namespace("work").List(ctx, metav1.ListOptions{})
+		if err == nil && len(slices.Items) != 2 {
+			err = fmt.Errorf("%d EndpointSlices", len(slices.Items))
+		}
+		return err
+	})
 	// What belongs to it goes by the garbage collector, the rest with the namespace.
 	if err := client.For[*appsv1.Deployment](c).Namespace("work").Delete(ctx, "web", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
@@ -331,6 +335,7 @@ func TestComponentsMayNotDoMore(t *testing.T) {
 		{account + "job-controller", "", "delete", "batch", "jobs", "default", "j"},
 		{account + "ttl-after-finished-controller", "", "update", "batch", "jobs", "default", "j"},
 		{account + "endpoint-controller", "", "update", "discovery.k8s.io", "endpointslices", "default", "e"},
+		{account + "endpointslicemirroring-controller", "", "update", "", "endpoints", "default", "e"},
 		{account + "namespace-controller", "", "create", "", "configmaps", "default", ""},
 		{account + "generic-garbage-collector", "", "create", "", "pods", "default", ""},
 		{account + "disruption-controller", "", "get", "apps", "daemonsets", "default", "d"},

@@ -191,6 +191,44 @@ func TestOthersWithAWatchBehind(t *testing.T) {
 			done: slicesCreated,
 			want: 2, // the other leader's, and one for the pod's port
 		},
+		"EndpointSlice of Endpoints that are gone": {
+			held: "endpoints",
+			before: func(c *cluster) {
+				create(c, in[*corev1.Service](c), newService("web", ""))
+				create(c, in[*legacyEndpoints](c), newEndpoints("web", "10.0.0.1"))
+				awaitMirrored(c, "web", "the address", "10.0.0.1")
+			},
+			first:  func(c *cluster) { remove(c, in[*legacyEndpoints](c), "web", metav1.DeleteOptions{}) },
+			second: func(c *cluster) {}, // the garbage collector deletes the slice
+			end: func(c *cluster) {
+				create(c, in[*corev1.Service](c), newService("later", ""))
+				create(c, in[*legacyEndpoints](c), newEndpoints("later", "10.0.0.2"))
+				awaitMirrored(c, "later", "the address", "10.0.0.2")
+			},
+			done: slicesCreated,
+			want: 1, // of the later Endpoints
+		},
+		"EndpointSlice of Endpoints that have just come": {
+			held: "endpoints",
+			before: func(c *cluster) {
+				create(c, in[*corev1.Service](c), newService("web", ""))
+			},
+			first: func(c *cluster) { create(c, in[*legacyEndpoints](c), newEndpoints("web", "10.0.0.1")) },
+			second: func(c *cluster) { // another leader's
+				source, err := in[*legacyEndpoints](c).Get(c.ctx, "web", metav1.GetOptions{})
+				if err != nil {
+					c.t.Fatal(err)
+				}
+				slice := newSlice("web-1", nil)
+				slice.Labels = map[string]string{discoveryv1.LabelServiceName: "web", discoveryv1.LabelManagedBy: mirroring}
+				slice.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(source, corev1.SchemeGroupVersion.WithKind("Endpoints"))}
+				create(c, in[*discoveryv1.EndpointSlice](c), slice)
+			},
+			end: func(c *cluster) { awaitMirrored(c, "web", "the address", "10.0.0.1") },
+			done: func(c *cluster) func() []string {
+				return happened(c, in[*discoveryv1.EndpointSlice](c), newSlice("last", nil), deleted)
+			},
+		},
 		"zone of a node that has just come": {
 			held:   "nodes",
 			before: func(c *cluster) { create(c, in[*corev1.Service](c), newService("web", "web")) },

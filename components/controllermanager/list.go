@@ -13,6 +13,7 @@ import (
 	"github.com/levelwire/levelwire/components/controllermanager/internal/deployment"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/disruption"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/endpoints"
+	"github.com/levelwire/levelwire/components/controllermanager/internal/endpointslicemirroring"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/garbage"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/job"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/namespace"
@@ -82,6 +83,9 @@ var controllers = []entry{
 	}},
 	{"endpointslice-controller", []string{"endpointslice"}, []string{"endpointslice-controller", "endpoint-controller"}, func(s *shared, as []*client.Client) (runner, error) {
 		return endpoints.New(as[0], as[1], s.factory, s.log)
+	}},
+	{"endpointslice-mirroring-controller", []string{"endpointslicemirroring"}, []string{"endpointslicemirroring-controller"}, func(s *shared, as []*client.Client) (runner, error) {
+		return endpointslicemirroring.New(as[0], s.factory, s.recorder, s.log)
 	}},
 	{"namespace-controller", []string{"namespace"}, []string{"namespace-controller"}, func(s *shared, as []*client.Client) (runner, error) {
 		return namespace.New(as[0], s.factory, s.log)

@@ -15,7 +15,7 @@ import (
 // it: a folder or file of this repository, or, after "data:", why nothing has to.
 var acting = map[schema.GroupKind]string{
 	{Group: "", Kind: "ConfigMap"}:                                           "data: clients read it",
-	{Group: "", Kind: "Endpoints"}:                                           "components/controllermanager/internal/endpoints",
+	{Group: "", Kind: "Endpoints"}:                                           "components/controllermanager/internal/endpointslicemirroring",
 	{Group: "", Kind: "Event"}:                                               "data: clients read it",
 	{Group: "", Kind: "LimitRange"}:                                          "server/internal/admission/limits.go",
 	{Group: "", Kind: "Namespace"}:                                           "components/controllermanager/internal/namespace",
