@@ -44,31 +44,54 @@ type play struct {
 // event is one of the pod's, for kubectl describe.
 type event struct{ kind, reason, message string }
 
-// run moves all containers: init containers one after the other, then the others.
+// role is what a container is in its pod.
+type role int
+
+const (
+	roleMain role = iota
+	roleInit
+	roleEphemeral
+)
+
+// ephemeralOf returns a pod's ephemeral containers as containers.
+func ephemeralOf(pod *corev1.Pod) (all []corev1.Container) {
+	for i := range pod.Spec.EphemeralContainers {
+		all = append(all, corev1.Container(pod.Spec.EphemeralContainers[i].EphemeralContainerCommon))
+	}
+	return all
+}
+
+// run moves all containers: ephemeral ones, which wait for no others, init containers one after the other, then the others.
 func (p *play) run() {
 	creating := p.seen.accepted.Add(p.opts.StartAfter)
+	ephemeral := ephemeralOf(p.pod)
+	for i := range ephemeral {
+		status := &p.status.EphemeralContainerStatuses[i]
+		p.move(&ephemeral[i], status, creating, roleEphemeral)
+		status.Ready, status.Started = false, nil // a kubelet probes none
+	}
 	for i := range p.pod.Spec.InitContainers {
 		c, status := &p.pod.Spec.InitContainers[i], &p.status.InitContainerStatuses[i]
-		p.move(c, status, creating, true)
+		p.move(c, status, creating, roleInit)
 		if sidecar(c) && status.State.Running != nil || status.State.Terminated != nil && status.State.Terminated.ExitCode == 0 {
 			continue
 		}
 		return
 	}
 	for i := range p.pod.Spec.Containers {
-		p.move(&p.pod.Spec.Containers[i], &p.status.ContainerStatuses[i], creating, false)
+		p.move(&p.pod.Spec.Containers[i], &p.status.ContainerStatuses[i], creating, roleMain)
 	}
 }
 
 // move brings one container to its state at now.
-func (p *play) move(c *corev1.Container, s *corev1.ContainerStatus, creating time.Time, init bool) {
-	program := p.programs.of(c, init)
+func (p *play) move(c *corev1.Container, s *corev1.ContainerStatus, creating time.Time, as role) {
+	program := p.programs.of(c, as)
 	since := p.seen.since(s)
 	for {
 		var due time.Time
 		switch {
 		case s.State.Terminated != nil:
-			if !p.restarts(c, s.State.Terminated.ExitCode, init) {
+			if !p.restarts(c, s.State.Terminated.ExitCode, as) {
 				return
 			}
 			if s.LastTerminationState = s.State; s.RestartCount > 0 {
@@ -185,14 +208,14 @@ func terminate(s *corev1.ContainerStatus, code int32, now time.Time) {
 }
 
 // restarts reports whether a container that has ended is started again.
-func (p *play) restarts(c *corev1.Container, code int32, init bool) bool {
+func (p *play) restarts(c *corev1.Container, code int32, as role) bool {
 	policy := p.pod.Spec.RestartPolicy
 	switch {
-	case init && sidecar(c):
+	case as == roleInit && sidecar(c):
 		return true
-	case policy == corev1.RestartPolicyNever:
+	case as == roleEphemeral, policy == corev1.RestartPolicyNever:
 		return false
-	case init || policy == corev1.RestartPolicyOnFailure:
+	case as == roleInit || policy == corev1.RestartPolicyOnFailure:
 		return code != 0
 	default:
 		return true
@@ -243,6 +266,7 @@ func aligned(containers []corev1.Container, statuses []corev1.ContainerStatus) [
 func alignAll(pod *corev1.Pod, status *corev1.PodStatus) {
 	status.InitContainerStatuses = aligned(pod.Spec.InitContainers, status.InitContainerStatuses)
 	status.ContainerStatuses = aligned(pod.Spec.Containers, status.ContainerStatuses)
+	status.EphemeralContainerStatuses = aligned(ephemeralOf(pod), status.EphemeralContainerStatuses)
 }
 
 // created is the status of a container that is to run.

@@ -97,6 +97,41 @@ func TestLivesOfContainers(t *testing.T) {
 	}
 }
 
+// Ephemeral containers run beside the others, even those that are not there yet, once; and end with the pod.
+func TestEphemeralContainers(t *testing.T) {
+	ephemeral := func(name string, command ...string) corev1.EphemeralContainer {
+		return corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: name, Image: "i:1", Command: command}}
+	}
+	pod := &corev1.Pod{Spec: corev1.PodSpec{
+		RestartPolicy:  corev1.RestartPolicyOnFailure,
+		InitContainers: []corev1.Container{{Name: "i", Image: "i:1", Command: []string{"sleep", "20"}}},
+		Containers:     []corev1.Container{{Name: "c", Image: "i:1", Command: []string{"sleep", "20"}}},
+	}}
+	opts := options(t)
+	states := func() (states []string) {
+		for _, s := range pod.Status.EphemeralContainerStatuses {
+			if s.Ready || s.Started != nil || s.RestartCount != 0 {
+				t.Errorf("%+v", s)
+			}
+			states = append(states, stateOf(&s).state)
+			if ended := s.State.Terminated; ended != nil {
+				states[len(states)-1] = fmt.Sprint(ended.ExitCode)
+			}
+		}
+		return states
+	}
+	live(&opts, pod, 2*time.Second)
+	pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{ephemeral("shell"), ephemeral("fails", "sh", "-c", "sleep 1; exit 3")}
+	live(&opts, pod, 10*time.Second)
+	if got := states(); !slices.Equal(got, []string{"running", "3"}) || pod.Status.Phase != corev1.PodPending {
+		t.Errorf("beside an init container: %q, %s", got, pod.Status.Phase)
+	}
+	live(&opts, pod, time.Minute)
+	if got := states(); !slices.Equal(got, []string{"143", "3"}) || pod.Status.Phase != corev1.PodSucceeded {
+		t.Errorf("with the pod: %q, %s", got, pod.Status.Phase)
+	}
+}
+
 // The image of a running pod may be replaced by one that exists.
 func TestImageThatIsMended(t *testing.T) {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i:404"}}}}

@@ -59,11 +59,11 @@ func (t *times) remember(o *Options, pod *corev1.Pod, now time.Time) {
 	setOnce(&t.deleting, pod.DeletionTimestamp != nil)
 	var containers map[containerState]time.Time
 	programs := o.programsOf(pod)
-	note := func(specs []corev1.Container, statuses []corev1.ContainerStatus, init bool) {
+	note := func(specs []corev1.Container, statuses []corev1.ContainerStatus, as role) {
 		statuses = aligned(specs, statuses)
 		for i := range specs {
 			s := &statuses[i]
-			if s.State.Running != nil && programs.of(&specs[i], init).runs < 0 ||
+			if s.State.Running != nil && programs.of(&specs[i], as).runs < 0 ||
 				s.State.Running == nil && !waits(s, reasonCrashLoop) && !waits(s, reasonPullError) {
 				continue
 			}
@@ -77,7 +77,8 @@ func (t *times) remember(o *Options, pod *corev1.Pod, now time.Time) {
 			containers[state] = since
 		}
 	}
-	note(pod.Spec.InitContainers, pod.Status.InitContainerStatuses, true)
-	note(pod.Spec.Containers, pod.Status.ContainerStatuses, false)
+	note(pod.Spec.InitContainers, pod.Status.InitContainerStatuses, roleInit)
+	note(pod.Spec.Containers, pod.Status.ContainerStatuses, roleMain)
+	note(ephemeralOf(pod), pod.Status.EphemeralContainerStatuses, roleEphemeral)
 	t.containers = containers
 }

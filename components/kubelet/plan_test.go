@@ -135,6 +135,9 @@ func TestStatusesAgreeWithThemselves(t *testing.T) {
 	}
 	check := func(what string, phase corev1.PodPhase, ready corev1.ConditionStatus) {
 		t.Helper()
+		if starts := condition(corev1.PodReadyToStartContainers); starts != ready { // here, both begin and end together
+			t.Errorf("%s: ready to start containers: %s", what, starts)
+		}
 		if pod.Status.Phase != phase || condition(corev1.PodReady) != ready || len(pod.Status.ContainerStatuses) != 2 {
 			t.Errorf("%s: phase %s, ready %s, %d containers", what, pod.Status.Phase, condition(corev1.PodReady), len(pod.Status.ContainerStatuses))
 		}
@@ -145,6 +148,7 @@ func TestStatusesAgreeWithThemselves(t *testing.T) {
 		t.Error("accepted: the container does not wait")
 	}
 	opts := options(t)
+	pod.Status.PodIP = "10.0.0.9"
 	pod.Status = played(pod, *opts.play(pod, times{accepted: noon}, noon.Add(time.Second)).status, noon.Add(time.Second))
 	check("running", corev1.PodRunning, corev1.ConditionTrue)
 	if pod.Status.InitContainerStatuses[0].State.Terminated == nil {
@@ -155,6 +159,33 @@ func TestStatusesAgreeWithThemselves(t *testing.T) {
 	ended := pod.Status.ContainerStatuses[0].State.Terminated
 	if ended == nil || ended.ExitCode != 3 || !ended.StartedAt.Time.Equal(noon.Add(time.Second)) {
 		t.Errorf("stopped: %+v", ended)
+	}
+}
+
+// TestReadyToStartContainers: a pod is from when it has its network until it has ended, whether its containers get on or not.
+func TestReadyToStartContainers(t *testing.T) {
+	for name, c := range map[string]struct {
+		image, command string
+		ip             string
+		want           corev1.ConditionStatus
+	}{
+		"without an address":     {"i:1", "sleep", "", corev1.ConditionFalse},
+		"running":                {"i:1", "sleep", "10.0.0.9", corev1.ConditionTrue},
+		"its image is not there": {"i:404", "sleep", "10.0.0.9", corev1.ConditionTrue},
+		"ended":                  {"i:1", "true", "10.0.0.9", corev1.ConditionFalse},
+	} {
+		pod := &corev1.Pod{Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c", Image: c.image, Command: []string{c.command, "60"}}},
+		}}
+		opts := options(t)
+		pod.Status = accepted(pod, netip.MustParseAddr("10.0.0.1"), noon)
+		pod.Status.PodIP = c.ip
+		now := noon.Add(time.Minute / 2)
+		status := played(pod, *opts.play(pod, times{accepted: noon}, now).status, now)
+		condition := status.Conditions[0]
+		if condition.Type != corev1.PodReadyToStartContainers || condition.Status != c.want || condition.Reason != "" || condition.Message != "" {
+			t.Errorf("%s: %+v", name, condition)
+		}
 	}
 }
 

@@ -51,8 +51,7 @@ func (k *Kubelet) enter(ctx context.Context, pod *corev1.Pod, stage stage, seen 
 
 // move reports where a pod's containers are.
 func (k *Kubelet) move(ctx context.Context, pod *corev1.Pod, p *play) error {
-	status := played(pod, *p.status, p.now)
-	if status.PodIP == "" {
+	if p.status.PodIP == "" {
 		ip, ok := k.opts.NodeIP, true
 		if !pod.Spec.HostNetwork {
 			ip, ok = k.ips.assign(pod.UID)
@@ -60,8 +59,9 @@ func (k *Kubelet) move(ctx context.Context, pod *corev1.Pod, p *play) error {
 		if !ok {
 			return errors.New("no pod address is free in " + k.opts.PodCIDR.String())
 		}
-		status.PodIP, status.PodIPs = ip.String(), []corev1.PodIP{{IP: ip.String()}}
+		p.status.PodIP, p.status.PodIPs = ip.String(), []corev1.PodIP{{IP: ip.String()}}
 	}
+	status := played(pod, *p.status, p.now)
 	if err := k.patchStatus(ctx, pod, status); err != nil {
 		return err
 	}

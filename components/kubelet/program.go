@@ -49,11 +49,14 @@ func (o *Options) programsOf(pod *corev1.Pod) *programs {
 
 // of returns what a container of the pod does: what annotations say, or else the
 // command where that is plain. Of other containers those of a Job's pod run for
-// Options.RunFor, init containers end at once, and all others run without an end.
-func (p *programs) of(c *corev1.Container, init bool) program {
+// Options.RunFor, init containers end at once, and all others, ephemeral ones among them, run without an end.
+func (p *programs) of(c *corev1.Container, as role) program {
 	asked, plain := commandProgram(slices.Concat(c.Command, c.Args))
+	init := as == roleInit
 	switch {
-	case init && plain, p.restarts && plain:
+	case as == roleEphemeral && !plain:
+		return endless
+	case as == roleEphemeral, init && plain, p.restarts && plain:
 		return asked
 	case sidecar(c), p.restarts && !init:
 		return endless

@@ -82,26 +82,28 @@ func TestProgramOfContainers(t *testing.T) {
 	for name, c := range map[string]struct {
 		change  func(*corev1.Pod)
 		command []string
-		init    bool
+		as      role
 		want    program
 	}{
-		"a pod of its own":          {nil, nil, false, endless},
-		"a Job's":                   {ofJob, nil, false, program{runs: 5 * time.Second}},
-		"a Job's command":           {ofJob, []string{"sleep", "1"}, false, program{runs: time.Second}},
-		"a code":                    {annotated(map[string]string{AnnotationExitCode: "4"}), nil, false, program{5 * time.Second, 4}},
-		"a code and a command":      {annotated(map[string]string{AnnotationExitCode: "4"}), []string{"sleep", "1"}, false, program{time.Second, 4}},
-		"a time and a command":      {annotated(map[string]string{AnnotationRunFor: "9s"}), []string{"false"}, false, program{9 * time.Second, 1}},
-		"an init container":         {annotated(map[string]string{AnnotationRunFor: "9s", AnnotationExitCode: "4"}), nil, true, program{}},
-		"an init container's sleep": {nil, []string{"sleep", "1"}, true, program{runs: time.Second}},
-		"a service":                 {func(pod *corev1.Pod) { pod.Spec.RestartPolicy = "" }, nil, false, endless},
-		"a service's command":       {func(pod *corev1.Pod) { pod.Spec.RestartPolicy = "" }, []string{"false"}, false, program{code: 1}},
+		"a pod of its own":          {nil, nil, roleMain, endless},
+		"a Job's":                   {ofJob, nil, roleMain, program{runs: 5 * time.Second}},
+		"a Job's command":           {ofJob, []string{"sleep", "1"}, roleMain, program{runs: time.Second}},
+		"a code":                    {annotated(map[string]string{AnnotationExitCode: "4"}), nil, roleMain, program{5 * time.Second, 4}},
+		"a code and a command":      {annotated(map[string]string{AnnotationExitCode: "4"}), []string{"sleep", "1"}, roleMain, program{time.Second, 4}},
+		"a time and a command":      {annotated(map[string]string{AnnotationRunFor: "9s"}), []string{"false"}, roleMain, program{9 * time.Second, 1}},
+		"an init container":         {annotated(map[string]string{AnnotationRunFor: "9s", AnnotationExitCode: "4"}), nil, roleInit, program{}},
+		"an init container's sleep": {nil, []string{"sleep", "1"}, roleInit, program{runs: time.Second}},
+		"a service":                 {func(pod *corev1.Pod) { pod.Spec.RestartPolicy = "" }, nil, roleMain, endless},
+		"a service's command":       {func(pod *corev1.Pod) { pod.Spec.RestartPolicy = "" }, []string{"false"}, roleMain, program{code: 1}},
 		"a service's annotation": {func(pod *corev1.Pod) {
 			pod.Spec.RestartPolicy, pod.Annotations = "", map[string]string{AnnotationRunFor: "9s"}
-		}, nil, false, endless},
+		}, nil, roleMain, endless},
+		"an ephemeral container":           {annotated(map[string]string{AnnotationRunFor: "9s"}), nil, roleEphemeral, endless},
+		"an ephemeral container's command": {annotated(map[string]string{AnnotationRunFor: "9s"}), []string{"false"}, roleEphemeral, program{code: 1}},
 	} {
 		pod := running(c.change)
 		pod.Spec.Containers[0].Command = c.command
-		if got := opts.programsOf(pod).of(&pod.Spec.Containers[0], c.init); got != c.want {
+		if got := opts.programsOf(pod).of(&pod.Spec.Containers[0], c.as); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}

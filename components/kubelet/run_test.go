@@ -174,6 +174,9 @@ func TestPodRunsAndGoes(t *testing.T) {
 	s.startNode(nil)
 	first := s.create("p", nil)
 	pod := s.awaitPod("p", "ready", ready)
+	if c := condition(pod, corev1.PodReadyToStartContainers); c.Status != corev1.ConditionTrue {
+		t.Errorf("a pod that runs is not ready to start containers: %+v", c)
+	}
 	for _, c := range pod.Status.Conditions {
 		if c.Status == corev1.ConditionTrue && (c.Reason != "" || c.Message != "") {
 			t.Errorf("%s is true, and says why it is not: %q %q", c.Type, c.Reason, c.Message)

@@ -24,10 +24,11 @@ func accepted(pod *corev1.Pod, nodeIP netip.Addr, now time.Time) corev1.PodStatu
 	status.ContainerStatuses = allCreated(pod.Spec.Containers, reason)
 	status.InitContainerStatuses = allCreated(pod.Spec.InitContainers, reason)
 	setConditions(&status, pod, at, map[corev1.PodConditionType]corev1.ConditionStatus{
-		corev1.PodScheduled:    corev1.ConditionTrue,
-		corev1.PodInitialized:  boolStatus(len(pod.Spec.InitContainers) == 0),
-		corev1.ContainersReady: corev1.ConditionFalse,
-		corev1.PodReady:        corev1.ConditionFalse,
+		corev1.PodReadyToStartContainers: corev1.ConditionFalse,
+		corev1.PodScheduled:              corev1.ConditionTrue,
+		corev1.PodInitialized:            boolStatus(len(pod.Spec.InitContainers) == 0),
+		corev1.ContainersReady:           corev1.ConditionFalse,
+		corev1.PodReady:                  corev1.ConditionFalse,
 	}, reasonNotReady)
 	return status
 }
@@ -50,18 +51,21 @@ func played(pod *corev1.Pod, status corev1.PodStatus, now time.Time) corev1.PodS
 	initialized, failed := initializedBy(pod, &status)
 	status.Phase = phaseOf(pod, &status, initialized, failed)
 	reason := notReadyReason(status.Phase)
-	if status.Phase == corev1.PodSucceeded || status.Phase == corev1.PodFailed {
+	over := status.Phase == corev1.PodSucceeded || status.Phase == corev1.PodFailed
+	if over {
 		endSidecars(&status, now)
+		endEphemeral(&status, now)
 	}
 	ready := containersReady(pod, &status)
 	if ready {
 		reason = "ReadinessGatesNotReady"
 	}
 	setConditions(&status, pod, metav1.NewTime(now), map[corev1.PodConditionType]corev1.ConditionStatus{
-		corev1.PodScheduled:    corev1.ConditionTrue,
-		corev1.PodInitialized:  boolStatus(initialized),
-		corev1.ContainersReady: boolStatus(ready),
-		corev1.PodReady:        boolStatus(ready && gatesOpen(pod)),
+		corev1.PodReadyToStartContainers: boolStatus(status.PodIP != "" && !over),
+		corev1.PodScheduled:              corev1.ConditionTrue,
+		corev1.PodInitialized:            boolStatus(initialized),
+		corev1.ContainersReady:           boolStatus(ready),
+		corev1.PodReady:                  boolStatus(ready && gatesOpen(pod)),
 	}, reason)
 	return status
 }
@@ -131,6 +135,17 @@ func endSidecars(status *corev1.PodStatus, now time.Time) {
 	}
 }
 
+// endEphemeral ends the ephemeral containers of a pod that has ended.
+func endEphemeral(status *corev1.PodStatus, now time.Time) {
+	for i := range status.EphemeralContainerStatuses {
+		if s := &status.EphemeralContainerStatuses[i]; s.State.Running != nil {
+			terminate(s, interrupted, now)
+			s.Started = nil
+		}
+	}
+	lose(status.EphemeralContainerStatuses)
+}
+
 func containersReady(pod *corev1.Pod, status *corev1.PodStatus) bool {
 	for i := range pod.Spec.Containers {
 		if !status.ContainerStatuses[i].Ready {
@@ -152,6 +167,7 @@ func stopped(pod *corev1.Pod, code int32, phase corev1.PodPhase, now time.Time) 
 		}
 	}
 	endSidecars(&status, now)
+	endEphemeral(&status, now)
 	lose(begun(status.InitContainerStatuses))
 	for i := range status.ContainerStatuses {
 		if s := &status.ContainerStatuses[i]; s.State.Running != nil {
@@ -162,10 +178,11 @@ func stopped(pod *corev1.Pod, code int32, phase corev1.PodPhase, now time.Time) 
 		lose(status.ContainerStatuses)
 	}
 	setConditions(&status, pod, metav1.NewTime(now), map[corev1.PodConditionType]corev1.ConditionStatus{
-		corev1.PodScheduled:    corev1.ConditionTrue,
-		corev1.PodInitialized:  boolStatus(initialized),
-		corev1.ContainersReady: corev1.ConditionFalse,
-		corev1.PodReady:        corev1.ConditionFalse,
+		corev1.PodReadyToStartContainers: corev1.ConditionFalse,
+		corev1.PodScheduled:              corev1.ConditionTrue,
+		corev1.PodInitialized:            boolStatus(initialized),
+		corev1.ContainersReady:           corev1.ConditionFalse,
+		corev1.PodReady:                  corev1.ConditionFalse,
 	}, notReadyReason(phase))
 	return status
 }
@@ -219,7 +236,7 @@ func readinessMoved(pod *corev1.Pod, status *corev1.PodStatus) bool {
 
 // conditionOrder is the order in which kubectl describe lists them.
 var conditionOrder = []corev1.PodConditionType{
-	corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady, corev1.PodScheduled,
+	corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady, corev1.PodScheduled,
 }
 
 // setConditions sets the kubelet's conditions, for the generation of the spec that they and the status follow
@@ -251,6 +268,8 @@ func setConditions(status *corev1.PodStatus, pod *corev1.Pod, at metav1.Time, wa
 func whyNot(pod *corev1.Pod, status *corev1.PodStatus, kind corev1.PodConditionType, reason string) (string, string) {
 	var names []string
 	switch {
+	case kind == corev1.PodReadyToStartContainers: // by the real kubelet, too, without a word
+		return "", ""
 	case kind == corev1.PodInitialized:
 		for i := range pod.Spec.InitContainers {
 			if c := &pod.Spec.InitContainers[i]; !done(c, &status.InitContainerStatuses[i].State) {
