@@ -43,23 +43,27 @@ func (s *Scheduler) bind(ctx context.Context, pod *corev1.Pod, node string) {
 // reportUnschedulable says on the pod, and in an event, why it has no node.
 // A pod that says so already is left alone.
 func (s *Scheduler) reportUnschedulable(ctx context.Context, pod *corev1.Pod, why string) error {
-	since := metav1.Now()
+	since, nominated := metav1.Now(), s.ledger.nominatedFor(pod.UID)
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
-			if condition.Message == why {
+			if condition.Message == why && (nominated == "" || nominated == pod.Status.NominatedNodeName) {
 				return nil
 			}
 			since = condition.LastTransitionTime
 		}
 	}
 	s.events.Warning(pod, "FailedScheduling", "%s", why)
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "status": map[string]any{
+	status := map[string]any{
 		"conditions": []corev1.PodCondition{{
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
 			Reason: corev1.PodReasonUnschedulable, Message: why,
 			LastTransitionTime: since, ObservedGeneration: pod.Generation,
 		}},
-	}})
+	}
+	if nominated != "" {
+		status["nominatedNodeName"] = nominated
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "status": status})
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 // request is one pod's demands, worked out once and held against every node.
 type request struct {
 	pod         *corev1.Pod
+	priority    int
 	amounts     amounts
 	ports       portSet // those of amounts
 	tolerations tolerations.Index
@@ -23,7 +24,7 @@ type request struct {
 
 func newRequest(pod *corev1.Pod) request {
 	r := request{
-		pod: pod, amounts: amountsOf(pod), tolerations: tolerations.Of(pod.Spec.Tolerations),
+		pod: pod, priority: priority(pod), amounts: amountsOf(pod), tolerations: tolerations.Of(pod.Spec.Tolerations),
 		required: nodeaffinity.RequiredBy(&pod.Spec), preferred: nodeaffinity.PreferredBy(&pod.Spec),
 	}
 	for _, port := range r.amounts.ports {
@@ -35,7 +36,14 @@ func newRequest(pod *corev1.Pod) request {
 // refusal returns why the pod cannot run on the node, in the words people
 // know from kubectl describe, or "" if it can.
 func (r *request) refusal(candidate *account) string {
-	node := candidate.node
+	if why := r.unfit(candidate.node); why != "" {
+		return why
+	}
+	return r.lacking(candidate.keptFree(r))
+}
+
+// unfit is refusal by what pods that leave the node do not change.
+func (r *request) unfit(node *corev1.Node) string {
 	if node.DeletionTimestamp != nil {
 		return "node(s) were being deleted"
 	}
@@ -51,7 +59,7 @@ func (r *request) refusal(candidate *account) string {
 	if !r.required.Matches(node) {
 		return "node(s) didn't match Pod's node affinity/selector"
 	}
-	return r.lacking(candidate)
+	return ""
 }
 
 // lacking names the first resource the node does not have enough of.

@@ -19,6 +19,10 @@ type ledger struct {
 	mu    sync.Mutex
 	nodes map[string]*account
 	pods  map[types.UID]charge
+	// priorities counts pods by their priority.
+	priorities map[int]int
+	// nominations are what room is kept free for: pods without a node.
+	nominations map[types.UID]nomination
 	// changes counts the nodes that came or went.
 	changes uint64
 }
@@ -32,6 +36,8 @@ type account struct {
 	offers amounts
 	taken  amounts
 	ports  portSet // taken
+	// nominated are the ledger's nominations for the node.
+	nominated map[types.UID]nomination
 }
 
 // charge adds what a pod takes, or with sign -1 takes it back.
@@ -48,6 +54,9 @@ type charge struct {
 	amounts amounts
 	// assumed: the binding has been decided here but not been observed yet.
 	assumed bool
+	// leaving: it is being deleted, or about to be.
+	leaving bool
+	pod     *corev1.Pod
 }
 
 // amounts of what the filter compares, in millicores, bytes and pods.
@@ -58,7 +67,9 @@ type amounts struct {
 }
 
 func newLedger() *ledger {
-	return &ledger{nodes: map[string]*account{}, pods: map[types.UID]charge{}}
+	return &ledger{
+		nodes: map[string]*account{}, pods: map[types.UID]charge{}, priorities: map[int]int{}, nominations: map[types.UID]nomination{},
+	}
 }
 
 func (l *ledger) account(name string) *account {
@@ -109,7 +120,7 @@ func (l *ledger) assume(pod *corev1.Pod, node string) bool {
 	if _, ok := l.pods[pod.UID]; ok {
 		return false
 	}
-	l.put(pod.UID, charge{node: node, amounts: amountsOf(pod), assumed: true})
+	l.put(pod.UID, charge{node: node, amounts: amountsOf(pod), assumed: true, pod: pod})
 	return true
 }
 
@@ -121,7 +132,7 @@ func (l *ledger) observe(pod *corev1.Pod) (freed bool) {
 	if ended(pod) {
 		return l.drop(pod.UID)
 	}
-	return l.put(pod.UID, charge{node: pod.Spec.NodeName, amounts: amountsOf(pod)})
+	return l.put(pod.UID, charge{node: pod.Spec.NodeName, amounts: amountsOf(pod), pod: pod, leaving: pod.DeletionTimestamp != nil})
 }
 
 // release forgets a pod, and reports whether it held room.
@@ -151,24 +162,39 @@ func (l *ledger) charged(uid types.UID) bool {
 // put replaces a pod's charge and reports whether another one was taken back
 // for it.
 func (l *ledger) put(uid types.UID, c charge) (freed bool) {
+	l.withdraw(uid)
 	if old, ok := l.pods[uid]; ok {
+		c.leaving = c.leaving || old.leaving
 		if old.node == c.node && old.amounts.equal(c.amounts) {
+			l.countPriorities(old.pod, -1)
+			l.countPriorities(c.pod, 1)
 			l.pods[uid] = c
 			return false
 		}
 		freed = l.drop(uid)
 	}
+	l.countPriorities(c.pod, 1)
 	l.pods[uid] = c
 	l.account(c.node).charge(c.amounts, 1)
 	return freed
 }
 
+// countPriorities counts a pod, or with sign -1 no more.
+func (l *ledger) countPriorities(pod *corev1.Pod, sign int) {
+	p := priority(pod)
+	if l.priorities[p] += sign; l.priorities[p] == 0 {
+		delete(l.priorities, p)
+	}
+}
+
 func (l *ledger) drop(uid types.UID) bool {
+	withdrawn := l.withdraw(uid)
 	c, ok := l.pods[uid]
 	if !ok {
-		return false
+		return withdrawn
 	}
 	delete(l.pods, uid)
+	l.countPriorities(c.pod, -1)
 	a := l.account(c.node)
 	a.charge(c.amounts, -1)
 	l.dropIfEmpty(c.node, a)
@@ -176,7 +202,7 @@ func (l *ledger) drop(uid types.UID) bool {
 }
 
 func (l *ledger) dropIfEmpty(name string, a *account) {
-	if a.node == nil && a.taken.pods == 0 {
+	if a.node == nil && a.taken.pods == 0 && len(a.nominated) == 0 {
 		delete(l.nodes, name)
 	}
 }

@@ -281,12 +281,13 @@ func TestRefusalsAreShared(t *testing.T) {
 		pod  *corev1.Pod
 		node string
 	}{
-		"like it":                 {newPod("second", "3", nil), ""},
-		"another amount":          {newPod("p", "2500m", nil), "a"},
-		"another selector":        {newPod("p", "3", func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{corev1.LabelHostname: "a"} }), "a"},
-		"another toleration":      {newPod("p", "3", func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Key: "x"}} }), "a"},
-		"another port":            {newPod("p", "3", func(p *corev1.Pod) { p.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 80}} }), "a"},
-		"another priority, label": {newPod("p", "3", func(p *corev1.Pod) { p.Spec.Priority, p.Labels = new(int32(9)), map[string]string{"a": "b"} }), ""},
+		"like it":            {newPod("second", "3", nil), ""},
+		"another amount":     {newPod("p", "2500m", nil), "a"},
+		"another selector":   {newPod("p", "3", func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{corev1.LabelHostname: "a"} }), "a"},
+		"another toleration": {newPod("p", "3", func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Key: "x"}} }), "a"},
+		"another port":       {newPod("p", "3", func(p *corev1.Pod) { p.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 80}} }), "a"},
+		"another priority":   {newPod("p", "3", func(p *corev1.Pod) { p.Spec.Priority = new(int32(9)) }), "a"}, // room may be kept free for such pods
+		"another label":      {newPod("p", "3", func(p *corev1.Pod) { p.Labels = map[string]string{"a": "b"} }), ""},
 	} {
 		if node, said := s.decide(c.pod, 0); node != c.node || node == "" && said != why {
 			t.Errorf("%s: placed on %q, %q", name, node, said)

@@ -62,5 +62,5 @@ func (r *request) signature() (s signature, ok bool) {
 	if err != nil {
 		return signature{}, false
 	}
-	return sha256.Sum256(fmt.Appendf(nil, "%d %d %d %q %s", r.amounts.milliCPU, r.amounts.memory, r.amounts.ephemeral, r.amounts.ports, written)), true
+	return sha256.Sum256(fmt.Appendf(nil, "%d %d %d %d %q %s", r.priority, r.amounts.milliCPU, r.amounts.memory, r.amounts.ephemeral, r.amounts.ports, written)), true
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -297,4 +298,57 @@ func TestImportantPodsGoFirst(t *testing.T) {
 		}
 		return false
 	})
+}
+
+// TestImportantPodTakesThePlaceOfAnother: if a pod fits nowhere, one that is less important is deleted, which says why, and the
+// room is the pod's when it has left, although another one waits for it. A pod that may not have others deleted waits.
+func TestImportantPodTakesThePlaceOfAnother(t *testing.T) {
+	b := newBench(t)
+	classes := client.For[*schedulingv1.PriorityClass](b.client)
+	for name, value := range map[string]int32{"low": 1, "middle": 2, "high": 3, "polite": 3} {
+		class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value}
+		if name == "polite" {
+			class.PreemptionPolicy = new(corev1.PreemptNever)
+		}
+		if _, err := classes.Create(b.ctx, class, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ofClass := func(name string) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) { pod.Spec.PriorityClassName = name }
+	}
+	b.createNode("small", "2")
+	b.startScheduler()
+	b.createPod("victim", "1", ofClass("low"))
+	b.createPod("stays", "1", ofClass("middle"))
+	b.awaitBound("victim", "stays")
+	b.createPod("polite", "1", ofClass("polite"))
+	b.await("the polite pod waits", func(all map[string]*corev1.Pod) bool {
+		return all["polite"] != nil && len(all["polite"].Status.Conditions) > 0
+	})
+	b.createPod("waits", "1", ofClass("low"))
+	b.createPod("high", "1", ofClass("high"))
+	b.await("the victim is deleted", func(all map[string]*corev1.Pod) bool {
+		return all["victim"].DeletionTimestamp != nil && all["high"].Status.NominatedNodeName == "small"
+	})
+	victim, err := b.pods.Get(b.ctx, "victim", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(victim.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && c.Reason == corev1.PodReasonPreemptionByScheduler
+	}) {
+		t.Errorf("the victim says %+v", victim.Status.Conditions)
+	}
+	now := int64(0) // as its kubelet does
+	if err := b.pods.Delete(b.ctx, "victim", metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+		t.Fatal(err)
+	}
+	b.awaitBound("high")
+	for _, name := range []string{"stays", "waits", "polite"} {
+		pod, err := b.pods.Get(b.ctx, name, metav1.GetOptions{})
+		if err != nil || pod.DeletionTimestamp != nil || (pod.Spec.NodeName != "") != (name == "stays") {
+			t.Errorf("%s: %+v, %v", name, pod, err)
+		}
+	}
 }

@@ -56,6 +56,7 @@ type Scheduler struct {
 	binding sync.WaitGroup
 
 	refused refusals // used by the loop's one worker
+	futile  refusals // for which no preemption makes room; the same
 	waiting *waitlist
 }
 
@@ -120,10 +121,17 @@ func (s *Scheduler) schedule(ctx context.Context, key controller.Key) (controlle
 	rooms := s.waiting.roomsSeen()
 	node, why := s.decide(pod, rooms)
 	if node == "" {
+		if err := s.preempt(ctx, pod, rooms); err != nil {
+			return controller.Result{}, err
+		}
 		return s.postpone(ctx, pod, why, rooms)
 	}
+	nominated := s.ledger.nominatedFor(pod.UID)
 	if !s.ledger.assume(pod, node) {
 		return controller.Result{Pending: true}, nil
+	}
+	if nominated != "" && nominated != node {
+		s.retryWaiting() // no room is kept free there any more
 	}
 	select {
 	case s.binders <- struct{}{}:
@@ -144,6 +152,9 @@ func (s *Scheduler) decide(pod *corev1.Pod, rooms uint64) (node, why string) {
 		return "", why
 	}
 	request, nodes := newRequest(pod), s.ledger.nodeChanges()
+	if s.ledger.nominatedFor(pod.UID) != "" {
+		return s.place(&request) // for it, there may be room where there is none for those that are like it
+	}
 	if why, ok := s.refused.find(&request, rooms, nodes); ok {
 		return "", why
 	}

@@ -1,0 +1,204 @@
+package scheduler
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/levelwire/levelwire/client/controller"
+)
+
+// preemption is what has to leave a node so that a more important pod fits there.
+type preemption struct {
+	node    string
+	victims []*corev1.Pod // the most important first
+}
+
+// preempt has less important pods leave a node for a pod that fits nowhere, if that helps. The pod is nominated for the node:
+// none that is not more important takes the room that becomes free. It is tried again when there is room.
+func (s *Scheduler) preempt(ctx context.Context, pod *corev1.Pod, rooms uint64) error {
+	if policy := pod.Spec.PreemptionPolicy; policy != nil && *policy == corev1.PreemptNever || tooMany(&pod.Spec) != "" {
+		return nil
+	}
+	if !s.ledger.hasBelow(priority(pod)) || s.ledger.awaitsVictims(pod) {
+		return nil
+	}
+	request, nodes := newRequest(pod), s.ledger.nodeChanges()
+	if _, ok := s.futile.find(&request, rooms, nodes); ok {
+		return nil
+	}
+	p := s.ledger.preemptionFor(&request)
+	if p == nil {
+		s.futile.add(&request, rooms, nodes, "")
+		return nil
+	}
+	if s.ledger.nominate(pod, p.node, p.victims...) {
+		s.retryWaiting()
+	}
+	select {
+	case s.binders <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	s.binding.Go(func() {
+		defer func() { <-s.binders }()
+		s.evict(ctx, pod, p)
+	})
+	return nil
+}
+
+// evict deletes the victims of a preemption. Of one that cannot be deleted, the ledger forgets that it was to leave, so that
+// the next decision may be another one.
+func (s *Scheduler) evict(ctx context.Context, pod *corev1.Pod, p *preemption) {
+	ctx, cancel := context.WithTimeout(ctx, bindTimeout)
+	defer cancel()
+	for _, victim := range p.victims {
+		if victim.DeletionTimestamp != nil {
+			continue
+		}
+		if err := s.evictOne(ctx, victim); err != nil {
+			s.log.Warn("a pod could not be deleted for a more important one", "pod", controller.KeyOf(victim), "for", controller.KeyOf(pod), "error", err)
+			s.ledger.stays(victim.UID)
+			s.retryWaiting()
+			continue
+		}
+		s.events.Normal(victim, "Preempted", "Preempted by pod %s on node %s", pod.UID, p.node)
+	}
+}
+
+// evictOne says on a pod why it is deleted, and deletes it. The uid guards another one of the same name.
+func (s *Scheduler) evictOne(ctx context.Context, victim *corev1.Pod) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": victim.UID}, "status": map[string]any{
+		"conditions": []corev1.PodCondition{{
+			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler,
+			Message:            fmt.Sprintf("%s: preempting to accommodate a higher priority pod", s.opts.Name),
+			LastTransitionTime: metav1.Now(), ObservedGeneration: victim.Generation,
+		}},
+	}})
+	if err != nil {
+		return err
+	}
+	pods := s.podAPI.Namespace(victim.Namespace)
+	_, err = pods.Patch(ctx, victim.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	if err == nil {
+		err = pods.Delete(ctx, victim.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &victim.UID}})
+	}
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // it has gone
+	}
+	return err
+}
+
+// preemptionFor returns the preemption that does the least harm, or nil if none makes room for a request.
+func (l *ledger) preemptionFor(r *request) *preemption {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	below := map[string][]charge{}
+	for _, c := range l.pods {
+		if priority(c.pod) < r.priority {
+			below[c.node] = append(below[c.node], c)
+		}
+	}
+	var best *preemption
+	for name, charges := range below {
+		a := l.nodes[name]
+		if a.node == nil || r.unfit(a.node) != "" {
+			continue
+		}
+		if p := r.preemptionOn(a, charges); p != nil && (best == nil || compareHarm(p, best) < 0) {
+			best = p
+		}
+	}
+	return best
+}
+
+// preemptionOn returns what has to leave a node, or nil if it does not help that all that is less important leaves. What need not
+// leave stays, the most important first.
+func (r *request) preemptionOn(a *account, below []charge) *preemption {
+	trial := a.keptFree(r).clone()
+	for _, c := range below {
+		trial.charge(c.amounts, -1)
+	}
+	if r.lacking(trial) != "" {
+		return nil
+	}
+	slices.SortFunc(below, compareImportance)
+	p := &preemption{node: a.node.Name}
+	for _, c := range below {
+		trial.charge(c.amounts, 1)
+		if r.lacking(trial) != "" {
+			trial.charge(c.amounts, -1)
+			p.victims = append(p.victims, c.pod)
+		}
+	}
+	if len(p.victims) == 0 {
+		return nil // there is room: the pod was decided on a moment ago, and is soon again
+	}
+	return p
+}
+
+// compareImportance sorts what stays before what may leave: by priority, and then what has run longer. What is about to leave
+// comes last.
+func compareImportance(a, b charge) int {
+	if a.leaving != b.leaving {
+		if b.leaving {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Or(cmp.Compare(priority(b.pod), priority(a.pod)), compareStart(a.pod, b.pod), cmp.Compare(a.pod.UID, b.pod.UID))
+}
+
+// compareStart sorts pods by when they began; those that have not are last.
+func compareStart(a, b *corev1.Pod) int {
+	x, y := a.Status.StartTime, b.Status.StartTime
+	switch {
+	case x == nil && y == nil:
+		return 0
+	case x == nil:
+		return 1
+	case y == nil:
+		return -1
+	}
+	return x.Compare(y.Time)
+}
+
+// compareHarm sorts preemptions as kube-scheduler does: the lowest priority that the most important victim has, the lowest sum of
+// priorities, the fewest victims, the most important ones that began last. Names break ties, so that a decision can be repeated.
+func compareHarm(a, b *preemption) int {
+	return cmp.Or(
+		cmp.Compare(highest(a.victims), highest(b.victims)), cmp.Compare(sum(a.victims), sum(b.victims)), cmp.Compare(len(a.victims), len(b.victims)),
+		-compareStart(first(a.victims), first(b.victims)), cmp.Compare(a.node, b.node),
+	)
+}
+
+func highest(victims []*corev1.Pod) int {
+	most := math.MinInt
+	for _, pod := range victims {
+		most = max(most, priority(pod))
+	}
+	return most
+}
+
+// sum adds priorities, each counted from the lowest that there can be, so that many victims are more than few.
+func sum(victims []*corev1.Pod) (total int) {
+	for _, pod := range victims {
+		total += priority(pod) - math.MinInt32
+	}
+	return total
+}
+
+// first returns the one of the most important victims that began first.
+func first(victims []*corev1.Pod) *corev1.Pod {
+	return slices.MinFunc(victims, func(a, b *corev1.Pod) int {
+		return cmp.Or(cmp.Compare(priority(b), priority(a)), compareStart(a, b))
+	})
+}
