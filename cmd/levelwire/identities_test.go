@@ -44,7 +44,7 @@ var componentUsers = []string{
 	"system:serviceaccount:kube-system:job-controller",
 	"system:serviceaccount:kube-system:namespace-controller", "system:serviceaccount:kube-system:node-controller",
 	"system:serviceaccount:kube-system:pv-protection-controller", "system:serviceaccount:kube-system:pvc-protection-controller",
-	"system:serviceaccount:kube-system:replicaset-controller",
+	"system:serviceaccount:kube-system:replicaset-controller", "system:serviceaccount:kube-system:replication-controller",
 	"system:serviceaccount:kube-system:resourcequota-controller", "system:serviceaccount:kube-system:statefulset-controller",
 	"system:serviceaccount:kube-system:ttl-after-finished-controller",
 	"system:serviceaccount:kube-system:volumeattributesclass-protection-controller",
@@ -135,6 +135,7 @@ func exercise(ctx context.Context, t *testing.T, c *client.Client) {
 				return d.Status.AvailableReplicas == 2 && d.Status.UpdatedReplicas == 2
 			}),
 			stateOf(ctx, c, "agent", func(d *appsv1.DaemonSet) bool { return d.Status.NumberReady == 2 }),
+			stateOf(ctx, c, "old", func(r *corev1.ReplicationController) bool { return r.Status.AvailableReplicas == 1 }),
 			stateOf(ctx, c, "db", func(s *appsv1.StatefulSet) bool { return s.Status.ReadyReplicas == *s.Spec.Replicas }),
 			stateOf(ctx, c, "web", func(b *policyv1.PodDisruptionBudget) bool { return b.Status.CurrentHealthy == 2 }),
 			stateOf(ctx, c, "agent", func(b *policyv1.PodDisruptionBudget) bool {

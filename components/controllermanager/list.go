@@ -63,6 +63,9 @@ var controllers = []entry{
 	{"replicaset-controller", []string{"replicaset"}, []string{"replicaset-controller"}, func(s *shared, as []*client.Client) (runner, error) {
 		return replicaset.New(as[0], s.factory, s.pods, s.recorder, s.log)
 	}},
+	{"replicationcontroller-controller", []string{"replicationcontroller"}, []string{"replication-controller"}, func(s *shared, as []*client.Client) (runner, error) {
+		return replicaset.NewReplicationControllers(as[0], s.factory, s.pods, s.recorder, s.log)
+	}},
 	{"statefulset-controller", []string{"statefulset"}, []string{"statefulset-controller"}, func(s *shared, as []*client.Client) (runner, error) {
 		return statefulset.New(as[0], s.factory, s.pods, s.revisions.As(as[0]), s.recorder, s.log)
 	}},

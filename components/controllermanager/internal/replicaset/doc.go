@@ -1,2 +1,3 @@
-// Package replicaset keeps as many pods alive as each ReplicaSet asks for.
+// Package replicaset keeps as many pods alive as each ReplicaSet asks for, and each ReplicationController, which is an older
+// kind of the same.
 package replicaset

@@ -17,20 +17,21 @@ import (
 	"github.com/levelwire/levelwire/components/controllermanager/internal/pods"
 )
 
-func (c *Controller) reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
-	set, ok := c.sets.Lister().Get(key.Namespace, key.Name)
+func (c *Controller[T]) reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
+	owner, ok := c.informer.Lister().Get(key.Namespace, key.Name)
 	if !ok {
 		c.selectors.Forget(key)
 		return controller.Result{}, nil
 	}
-	selector, err := c.selectors.Of(set, set.Spec.Selector)
+	set := c.owners.set(owner)
+	selector, err := c.selectors.Of(owner, set.Spec.Selector)
 	if err != nil || selector.Empty() {
 		return controller.Result{}, nil // validation refuses such sets; one that slipped through owns nothing
 	}
 	// Decided before the pods are read: a settled key stays settled only if
 	// what is read afterwards is at least as new.
 	settled, recheck := c.control.Settled(ctx, key)
-	mine, err := c.control.Claim(ctx, set, selector, c.pods, ownership.StillThere(c.api, set))
+	mine, err := c.control.Claim(ctx, owner, selector, c.pods, ownership.StillThere(c.api, owner))
 	if err != nil {
 		return controller.Result{}, err
 	}
@@ -42,24 +43,24 @@ func (c *Controller) reconcile(ctx context.Context, key controller.Key) (control
 	}
 	var scaled, behind error
 	if settled && set.DeletionTimestamp == nil && len(active) != int(replicas(set)) {
-		if behind = controller.Consistent(ctx, set); behind == nil {
-			scaled = c.scale(ctx, set, active)
+		if behind = controller.Consistent(ctx, owner); behind == nil {
+			scaled = c.scale(ctx, owner, set, active)
 		}
 	}
-	again, err := c.writeStatus(ctx, set, active, scaled, time.Now())
+	again, err := c.writeStatus(ctx, owner, set, active, scaled, time.Now())
 	return controller.After(controller.Sooner(again, recheck)), errors.Join(scaled, err, behind)
 }
 
 // scale creates or deletes the difference.
-func (c *Controller) scale(ctx context.Context, set *appsv1.ReplicaSet, active []*corev1.Pod) error {
+func (c *Controller[T]) scale(ctx context.Context, owner T, set *appsv1.ReplicaSet, active []*corev1.Pod) error {
 	difference := len(active) - int(replicas(set))
 	switch {
 	case difference < 0:
-		return c.control.Create(ctx, set, &set.Spec.Template, min(-difference, pods.Burst), nil)
+		return c.control.Create(ctx, owner, &set.Spec.Template, min(-difference, pods.Burst), nil)
 	case difference > 0:
 		victims := append([]*corev1.Pod(nil), active...)
 		pods.SortForDeletion(victims)
-		return c.control.Delete(ctx, set, victims[:min(difference, pods.Burst)])
+		return c.control.Delete(ctx, owner, victims[:min(difference, pods.Burst)])
 	}
 	return nil
 }
@@ -71,16 +72,16 @@ func replicas(set *appsv1.ReplicaSet) int32 {
 	return *set.Spec.Replicas
 }
 
-// writeStatus reports the count, if it is not what the set shows already. It
+// writeStatus reports the count, if it is not what the owner shows already. It
 // returns when to count again because a pod will have become available.
-func (c *Controller) writeStatus(ctx context.Context, set *appsv1.ReplicaSet, active []*corev1.Pod, scaled error, now time.Time) (time.Duration, error) {
+func (c *Controller[T]) writeStatus(ctx context.Context, owner T, set *appsv1.ReplicaSet, active []*corev1.Pod, scaled error, now time.Time) (time.Duration, error) {
 	status, again := count(set, active, now)
 	setFailure(&status, scaled, now)
 	if equality.Semantic.DeepEqual(status, set.Status) {
 		return again, nil
 	}
-	update := set.DeepCopy()
-	update.Status = status
+	update := owner.DeepCopyObject().(T)
+	c.owners.setStatus(update, status)
 	_, err := c.api.Namespace(set.Namespace).UpdateStatus(ctx, update, metav1.UpdateOptions{})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return again, nil // a newer state is on its way and brings us back

@@ -12,7 +12,6 @@ import (
 var inactive = map[schema.GroupKind]string{
 	{Group: "", Kind: "PersistentVolume"}:                               noVolumes,
 	{Group: "", Kind: "PersistentVolumeClaim"}:                          noVolumes,
-	{Group: "", Kind: "ReplicationController"}:                          "no controller creates the pods of a ReplicationController: use a Deployment",
 	{Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"}:   "no signer issues certificates here: a CertificateSigningRequest that is approved keeps an empty status.certificate",
 	{Group: "certificates.k8s.io", Kind: "PodCertificateRequest"}:       "no signer issues certificates here: a PodCertificateRequest stays pending unless a signer of yours ends it",
 	{Group: "networking.k8s.io", Kind: "Ingress"}:                       "no Ingress controller runs here: an Ingress routes nothing",
