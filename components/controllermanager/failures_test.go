@@ -77,6 +77,7 @@ func TestSilentNodeLosesItsPods(t *testing.T) {
 	stopLifecycle := startLifecycle(c, c.connect(), opts) // a node on a busy machine may be silent for seconds
 	ctx, stopNode := context.WithCancel(c.ctx)
 	c.startNode(ctx, "flaky", time.Second)
+	await(c, nodes, "flaky", "registered", func(*corev1.Node) bool { return true }) // pods of a node that does not exist are deleted after the quarantine
 	spec := podTemplate("web:1").Spec
 	spec.NodeName = "flaky"
 	second := int64(1)
