@@ -57,6 +57,10 @@ func TestPatchesAreJudgedAsBodies(t *testing.T) {
 		{strategic, "", `{"spec":{"replicas":"x"}}`, 422, `"map[spec:map[replicas:x]]": unrecognized type: int32`, nil},
 		{strategic, "", `{"spec":{"strategy":"x"}}`, 422, `"map[spec:map[strategy:x]]": cannot restore struct from: string`, nil},
 		{strategic, "", `{"metadata":{"labels":{"a":1}}}`, 422, `"map[metadata:map[labels:map[a:1]]]": cannot convert int64 to string`, nil},
+		{
+			strategic, "", `{"spec":{"template":{"spec":{"containers":[{"name":"n","image":"x"},{"name":"n","ports":"y"}]}}}}`, 422,
+			`"map[spec:map[template:map[spec:map[containers:[map[image:x name:n ports:y] map[name:n ports:y]]]]]]": cannot restore slice from string`, nil,
+		},
 		{strategic, "", `{"kind":7}`, 422, `"map[kind:7]": cannot convert int64 to string`, nil},
 		{strategic, "", `{"kind":"Other","apiVersion":"x/y"}`, 200, "", nil},
 		{strategic, "/status", `{"kind":"Other","apiVersion":"x/y"}`, 200, "", nil},

@@ -36,7 +36,8 @@ func init() { jsonpatch.AccumulatedCopySizeLimit = maxPatchedBytes }
 type Patch struct {
 	kind types.PatchType
 	sent []byte
-	body []byte // what of it is applied
+	body []byte         // what of it is applied
+	left map[string]any // what the last strategic merge has left of the body, see Quoted
 	ops  jsonpatch.Patch
 
 	size    documentSize

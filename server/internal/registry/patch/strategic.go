@@ -31,6 +31,7 @@ func (p *Patch) applyStrategic(doc []byte, like any) ([]byte, error) {
 		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf(
 			"a strategic merge that compares elements of lists about %d times, the limit is %d: send fewer elements, a JSON patch, or the whole object", n, maxComparisons))
 	}
+	p.left = body
 	merged, err := strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(live, body, meta)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"k8s.io/apimachinery/pkg/types"
@@ -26,7 +27,8 @@ type jsonPatchOp struct {
 func (p *Patch) StrictErrors() []error { return p.strict }
 
 // Quoted is the patch as the refusal of what it makes of an object quotes it: a strategic
-// merge patch itself, else the patched document.
+// merge patch itself, as the merge has left it, else the patched document. The merge writes to
+// the patch: of two elements of a list with one merge key, the first gets what the second has.
 func (p *Patch) Quoted(patched []byte) string {
 	if p.kind != types.StrategicMergePatchType {
 		return string(patched)
@@ -35,6 +37,7 @@ func (p *Patch) Quoted(patched []byte) string {
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(p.sent, &fields); err != nil {
 		return string(p.sent)
 	}
+	maps.Copy(fields, p.left)
 	return fmt.Sprintf("%+v", fields)
 }
 
