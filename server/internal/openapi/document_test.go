@@ -167,6 +167,27 @@ func TestV2IsWhatClientsRead(t *testing.T) {
 	}
 }
 
+// TestKindsOfAnyFieldsNameNoneInVersion2: clients that find some fields of an object, such as its metadata, refuse the others.
+func TestKindsOfAnyFieldsNameNoneInVersion2(t *testing.T) {
+	open := demanding()
+	open.AddExtension(preserveExtension, true)
+	for name, group := range map[string]Group{"with a schema": things(func() *spec.Schema { return open }), "without one": things(nil)} {
+		content, err := describeAll(t, nil, group).Content()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var d struct{ Definitions map[string]json.RawMessage }
+		if err := json.Unmarshal(content, &d); err != nil {
+			t.Fatal(err)
+		}
+		want := `{"type":"object","x-kubernetes-group-version-kind":[{"group":"shop.example.com","kind":"Thing","version":"v1"}],` +
+			`"x-kubernetes-selectable-fields":[{"fieldPath":"spec.color"}]}`
+		if got := string(d.Definitions["com.example.shop.v1.Thing"]); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
+
 // demanding is a schema with what version 2 cannot say.
 func demanding() *spec.Schema {
 	part := func(kind string) *spec.Schema { return (&spec.Schema{}).Typed(kind, "") }

@@ -130,12 +130,25 @@ func (m *models) encodeCustom(name string, v version) ([]byte, error) {
 		}
 	}
 	s := m.definition(name)
-	if v == version2 {
-		s = downgrade(s)
-	} else {
+	preserves, _ := s.Extensions.GetBool(preserveExtension)
+	switch {
+	case v == version3:
 		s = *convertProperties(s)
+	case preserves:
+		s = anyObject(s.Extensions)
+	default:
+		s = downgrade(s)
 	}
 	return s.MarshalJSON()
+}
+
+// anyObject is the model, in version 2, of a custom kind whose objects may have any fields. It names none, not even those that
+// all objects have: clients would take the others for unknown. So does kube-apiserver.
+func anyObject(extensions spec.Extensions) spec.Schema {
+	s := spec.Schema{SchemaProps: spec.SchemaProps{Type: spec.StringOrArray{"object"}}}
+	s.Extensions = maps.Clone(extensions)
+	delete(s.Extensions, preserveExtension)
+	return s
 }
 
 // convertProperties returns a schema in which only direct properties are references
