@@ -259,7 +259,7 @@ func (r *AutoRegister) readServices(snapshot watchcache.Snapshot) {
 		next := before[o.Key]
 		if next.of != o {
 			next = registered{of: o}
-			if err := json.Unmarshal(o.JSON, &next.read); err != nil {
+			if err := json.Unmarshal(o.JSON(), &next.read); err != nil {
 				r.log.Error("an APIService cannot be read and is left as it is", "name", o.Key, "error", err)
 			}
 		}
@@ -298,7 +298,7 @@ func servedVersions(o *watchcache.Object) map[string]schema.GroupVersion {
 			}
 		}
 	}
-	if json.Unmarshal(o.JSON, &read) != nil {
+	if json.Unmarshal(o.JSON(), &read) != nil {
 		return nil
 	}
 	served := map[string]schema.GroupVersion{}

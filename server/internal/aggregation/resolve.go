@@ -52,7 +52,7 @@ func readService(services registry.Registry, ref *apiregistrationv1.ServiceRefer
 		return nil, false
 	}
 	var service corev1.Service
-	return &service, json.Unmarshal(object.JSON, &service) == nil
+	return &service, json.Unmarshal(object.JSON(), &service) == nil
 }
 
 // endpoints returns the addresses in the EndpointSlices of a Service that the server may call.
@@ -64,7 +64,7 @@ func (r resolver) endpoints(ref *apiregistrationv1.ServiceReference, portName st
 			continue
 		}
 		var slice discoveryv1.EndpointSlice
-		if json.Unmarshal(object.JSON, &slice) == nil {
+		if json.Unmarshal(object.JSON(), &slice) == nil {
 			slices++
 			addresses = append(addresses, readyAddresses(&slice, portName)...)
 		}

@@ -228,7 +228,7 @@ func boundHistory(changes *read.Changes) {
 		if change.Object == nil {
 			continue
 		}
-		if bytes += len(change.Object.JSON); bytes > maxHistoryBytes && i < len(changes.Items)-1 {
+		if bytes += change.Object.Size(); bytes > maxHistoryBytes && i < len(changes.Items)-1 {
 			changes.Items, changes.More = changes.Items[i+1:], true
 			return
 		}

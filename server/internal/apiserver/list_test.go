@@ -179,7 +179,7 @@ func TestListIsTheCachedBytes(t *testing.T) {
 	snapshot := c.caches[c.pods].Current()
 	for i, key := range []string{"a/one", "a/two"} {
 		object, _ := snapshot.Get(key)
-		want := "{" + string(object.JSON[len(c.pods.Prefix()):])
+		want := "{" + string(object.JSON()[len(c.pods.Prefix()):])
 		if string(list.Items[i]) != want {
 			t.Errorf("item %s is %s, want %s", key, list.Items[i], want)
 		}

@@ -57,7 +57,7 @@ func listedPod(i int) *corev1.Pod {
 
 // fill puts pods of about 2.9 kB into the cache behind a cluster's back: the
 // store is not what is measured.
-func fill(b *testing.B, c *cluster, count int) {
+func fill(b testing.TB, c *cluster, count int) {
 	b.Helper()
 	base := c.caches[c.pods].Current().Revision()
 	objects := make([]*watchcache.Object, 0, count)
@@ -71,6 +71,7 @@ func fill(b *testing.B, c *cluster, count int) {
 		objects = append(objects, object)
 	}
 	slices.SortFunc(objects, func(a, b *watchcache.Object) int { return strings.Compare(a.Key, b.Key) })
+	c.caches[c.pods].Compress(objects)
 	_, err := c.caches[c.pods].Fill(objects, base+1)
 	must(b, err)
 }
@@ -87,6 +88,22 @@ func cpuTime(t testing.TB) time.Duration {
 func BenchmarkList(b *testing.B) {
 	c := newCluster(b)
 	fill(b, c, 200_000)
+	benchmarkLists(b, c)
+}
+
+// BenchmarkListCompressed serves lists of 100,000 pods that are held as they are, and
+// compressed.
+func BenchmarkListCompressed(b *testing.B) {
+	for name, compressed := range map[string]bool{"plain": false, "compressed": true} {
+		b.Run(name, func(b *testing.B) {
+			c := newCluster(b, func(s *setup) { s.cache.CompressObjects = compressed })
+			fill(b, c, 100_000)
+			benchmarkLists(b, c)
+		})
+	}
+}
+
+func benchmarkLists(b *testing.B, c *cluster) {
 	for _, form := range []struct{ name, path, accept, encoding string }{
 		{"json", "", "application/json", "identity"},
 		{"json-gzip", "", "application/json", "gzip"},
@@ -115,6 +132,7 @@ func BenchmarkList(b *testing.B) {
 			}
 			b.ReportMetric((cpuTime(b)-before).Seconds()/float64(rounds), "cpu-s/op")
 			b.ReportMetric(float64(c.caches[c.pods].Stats().FormBytes)/1e6, "forms-MB")
+			b.ReportMetric(float64(c.caches[c.pods].Stats().HeldBytes)/1e6, "held-MB")
 		}
 		b.Run(form.name, serve)
 	}

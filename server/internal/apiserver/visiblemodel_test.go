@@ -173,7 +173,7 @@ func (v *visibleClient) apply(events []watchcache.Event) {
 		v.logf("%s %s@%d", e.Type, key, e.Revision)
 		if e.Type == watchcache.Deleted {
 			delete(v.holds, key)
-			if !strings.Contains(string(e.Object.JSON), "spec") {
+			if !strings.Contains(string(e.Object.JSON()), "spec") {
 				v.identities++
 			}
 		} else {

@@ -59,8 +59,9 @@ func (d *digest) UnmarshalJSON(data []byte) error {
 
 // readCRDMeta decodes a cached definition.
 func readCRDMeta(object *watchcache.Object) (*crdMeta, error) {
-	crd := &crdMeta{revision: object.Revision, schemas: &schemaTexts{source: object.JSON}}
-	if err := json.Unmarshal(object.JSON, crd); err != nil {
+	text := object.JSON()
+	crd := &crdMeta{revision: object.Revision, schemas: &schemaTexts{source: text}}
+	if err := json.Unmarshal(text, crd); err != nil {
 		return nil, fmt.Errorf("the stored CustomResourceDefinition %q cannot be read: %w", object.Key, err)
 	}
 	return crd, nil

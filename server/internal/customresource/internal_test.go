@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
 	"github.com/levelwire/levelwire/server/internal/webhookclient"
 	"github.com/levelwire/levelwire/storage"
@@ -34,7 +35,7 @@ func headOf(t testing.TB, name string, revision storage.Revision, replace ...str
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := readCRDMeta(&watchcache.Object{Key: name, Revision: revision, JSON: source})
+	h, err := readCRDMeta(watchcache.NewUnversioned(name, revision, resource.Attributes{}, source))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +213,7 @@ func FuzzReadHead(f *testing.F) {
 	}
 	f.Add([]byte(`{"spec":{"versions":[{"name":"v1","schema":7}]}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		h, err := readCRDMeta(&watchcache.Object{JSON: data, Revision: 1})
+		h, err := readCRDMeta(watchcache.NewUnversioned("", 1, resource.Attributes{}, data))
 		if err != nil {
 			return
 		}

@@ -96,7 +96,7 @@ func readReasons(t *testing.T, states *watchcache.Watcher) (reasons []string) {
 		}
 		for _, event := range events[:n] {
 			var crd apiextensionsv1.CustomResourceDefinition
-			must(t, json.Unmarshal(event.Object.JSON, &crd))
+			must(t, json.Unmarshal(event.Object.JSON(), &crd))
 			if c := apihelpers.FindCRDCondition(&crd, apiextensionsv1.KubernetesAPIApprovalPolicyConformant); c != nil {
 				reasons = append(reasons, c.Reason)
 			}

@@ -123,7 +123,7 @@ var mayMount = [][]byte{[]byte(`ecretRef"`), []byte(`"secretName"`)}
 
 // setVolume is called while mu is held. A volume that cannot be read leads to nothing.
 func (x *index) setVolume(ctx context.Context, o *watchcache.Object) {
-	if !bytes.Contains(o.JSON, mayMount[0]) && !bytes.Contains(o.JSON, mayMount[1]) {
+	if json := o.JSON(); !bytes.Contains(json, mayMount[0]) && !bytes.Contains(json, mayMount[1]) {
 		return
 	}
 	volume, err := registry.DecodeAs[*corev1.PersistentVolume](ctx, x.volumes, o)

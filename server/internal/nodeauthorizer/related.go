@@ -89,12 +89,13 @@ func (n *Authorizer) podRefersTo(ctx context.Context, node, resource, namespace,
 	}
 	n.index.mu.RLock()
 	defer n.index.mu.RUnlock()
+	var scratch []byte
 	for key := range n.index.pods[node] {
 		if len(key) <= len(namespace) || key[len(namespace)] != '/' || key[:len(namespace)] != namespace {
 			continue
 		}
 		o, ok := objects.Get(key)
-		if !ok || o.Attributes.Fields[n.index.nodeField] != node || resource != podreference.Claims && !hasString(o.JSON, name) {
+		if !ok || o.Attributes.Fields[n.index.nodeField] != node || resource != podreference.Claims && !hasString(o.ReadJSON(&scratch), name) {
 			continue
 		}
 		references, err := o.Form(referencesForm, func(o *watchcache.Object) ([]byte, error) { return encodeReferences(ctx, pods, o) })

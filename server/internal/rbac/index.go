@@ -164,7 +164,7 @@ func (x *Index) apply(ctx context.Context, s *source, events []watchcache.Event)
 			complete = max(complete, last+1)
 			continue
 		}
-		bytes += len(event.Object.JSON)
+		bytes += event.Object.Size()
 		key := cloneKey(keyOfObject(event.Object)) // which others may keep for longer than the object
 		if event.Type == watchcache.Deleted {
 			delete(s.keys, key)

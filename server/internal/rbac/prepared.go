@@ -110,11 +110,11 @@ func (p *preparer) take(by reader, res *resource.Resource, o *watchcache.Object)
 	if p.writes.Load() == 0 {
 		return nil
 	}
-	key := preparedKey{res.Plural, keyOfObject(o)}
+	key, json := preparedKey{res.Plural, keyOfObject(o)}, o.JSON()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, w := range p.byKey[key] {
-		if w.readers&by == 0 || !res.IsCached(w.stored, int64(o.Revision), o.JSON) {
+		if w.readers&by == 0 || !res.IsCached(w.stored, int64(o.Revision), json) {
 			continue
 		}
 		if w.readers &^= by; w.readers == 0 {

@@ -282,7 +282,7 @@ func sortKey(res *resource.Resource, by string) (func(*watchcache.Object) string
 		}
 		return func(o *watchcache.Object) string {
 			if index >= len(o.Attributes.Fields) {
-				return res.Stored().LateField(o.JSON, index)
+				return res.Stored().LateField(o.JSON(), index)
 			}
 			return o.Attributes.Fields[index]
 		}, nil

@@ -130,7 +130,7 @@ func (r Registry) waitForOwnWrites(ctx context.Context) error {
 
 // DecodeAs decodes a cached object. The result is the caller's.
 func DecodeAs[T resource.Object](ctx context.Context, r Registry, o *watchcache.Object) (T, error) {
-	st, err := r.decode(ctx, o.JSON, o.Revision, false)
+	st, err := r.decode(ctx, o.JSON(), o.Revision, false)
 	if err != nil {
 		var none T
 		return none, err

@@ -62,7 +62,7 @@ func (r Registry) cached(ctx context.Context, key string) (*state, error) {
 	if !ok {
 		return nil, nil
 	}
-	return r.decode(ctx, obj.JSON, obj.Revision, false)
+	return r.decode(ctx, obj.JSON(), obj.Revision, false)
 }
 
 // fromStore returns the state in a value that a read or a conflict returned. kv

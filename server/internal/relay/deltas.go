@@ -102,7 +102,7 @@ func (e *eventStream) resolve(typ apiwatch.EventType, o *object) (known bool, er
 	if d.Base != (delta.Reference{}) {
 		base = e.recent.Find(d.Base)
 		if held, ok := e.source.cache.Tree().Get(d.Base.Key); base == nil && ok && int64(held.Revision) == d.Base.ResourceVersion {
-			base = held.JSON
+			base = held.JSON()
 		}
 		if base == nil {
 			if typ != apiwatch.Added && int64(e.source.cache.Reached()) >= version {

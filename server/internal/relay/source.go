@@ -268,12 +268,12 @@ func (s *source) Replace(list []*object, version string) error {
 	return s.fill(objects, version)
 }
 
-// Held implements reflector.Holder.
+// Held implements reflector.Holder. Nothing but names and versions is asked of what is held.
 func (s *source) Held() []*object {
 	tree := s.cache.Tree()
 	list := make([]*object, 0, tree.Len())
 	for _, o := range tree.Range("", "") {
-		list = append(list, &object{json: o.JSON, ObjectMeta: metav1.ObjectMeta{
+		list = append(list, &object{ObjectMeta: metav1.ObjectMeta{
 			Name: o.Attributes.Name, Namespace: o.Attributes.Namespace, ResourceVersion: strconv.FormatInt(int64(o.Revision), 10),
 		}})
 	}
@@ -346,6 +346,7 @@ func (s *source) fill(objects []*watchcache.Object, version string) error {
 			}
 		}
 	}
+	s.cache.Compress(objects)
 	if _, err := s.cache.Refill(objects, revision, rewound); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"unsafe"
 
 	"github.com/levelwire/levelwire/internal/jsonscan"
@@ -20,6 +21,32 @@ type Attributes struct {
 	Labels    Labels
 	// Fields are the values of the stored resource's Fields, in their order.
 	Fields []string
+}
+
+// Clone returns the attributes with strings of their own, which lie in one.
+func (a Attributes) Clone() Attributes {
+	size := len(a.Namespace) + len(a.Name) + len(a.UID)
+	for _, l := range a.Labels {
+		size += len(l.Key) + len(l.Value)
+	}
+	for _, value := range a.Fields {
+		size += len(value)
+	}
+	var text strings.Builder
+	text.Grow(size) // once: what is cut from it stays in place
+	clone := func(s string) string {
+		start := text.Len()
+		text.WriteString(s)
+		return text.String()[start:]
+	}
+	out := Attributes{Namespace: clone(a.Namespace), Name: clone(a.Name), UID: clone(a.UID), Labels: slices.Clone(a.Labels), Fields: slices.Clone(a.Fields)}
+	for i, l := range out.Labels {
+		out.Labels[i] = Label{Key: clone(l.Key), Value: clone(l.Value)}
+	}
+	for i, value := range out.Fields {
+		out.Fields[i] = clone(value)
+	}
+	return out
 }
 
 // Attributes extracts the attributes of an object from its stored or cached

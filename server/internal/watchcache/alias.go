@@ -26,6 +26,8 @@ type (
 var (
 	// NewObject is state.NewObject.
 	NewObject = state.NewObject
+	// NewUnversioned is state.NewUnversioned.
+	NewUnversioned = state.NewUnversioned
 	// NewForm is state.NewForm.
 	NewForm = state.NewForm
 	// NewNamespaces is state.NewNamespaces.

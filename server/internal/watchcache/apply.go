@@ -18,9 +18,7 @@ import (
 // at once; watchers are woken once. The cache keeps the objects but not the slice.
 // Apply returns how many changes were applied.
 func (c *Cache) Apply(changes []Change) int {
-	applied, bytes := c.apply(changes, changeIsLater)
-	c.opts.Budget.add(bytes) // without the lock
-	return applied
+	return c.applyCounted(changes, changeIsLater)
 }
 
 // ApplyNext applies the next change of a source that brings changes one by one, and does not say
@@ -31,9 +29,16 @@ func (c *Cache) Apply(changes []Change) int {
 // older, or the cache has it.
 func (c *Cache) ApplyNext(change Change) bool {
 	c.oneByOne.Store(true)
-	applied, bytes := c.apply([]Change{change}, changeIsNext)
-	c.opts.Budget.add(bytes) // without the lock
-	return applied > 0
+	return c.applyCounted([]Change{change}, changeIsNext) > 0
+}
+
+// applyCounted is apply with all that is done without the lock, before and after it.
+func (c *Cache) applyCounted(changes []Change, isNews func(change *Change, previous *Object, before *cacheState) bool) int {
+	c.ownAttributes(changes)
+	applied, bytes := c.apply(changes, isNews)
+	c.opts.Budget.add(bytes)
+	c.compressCold()
+	return applied
 }
 
 // changeIsLater reports whether a change is later than the state before a batch.
@@ -85,6 +90,11 @@ func (c *Cache) apply(changes []Change, isNews func(change *Change, previous *Ob
 	}
 	c.setState(cacheState{tree: tree.Tree(), revision: changes[len(changes)-1].Revision, logEnd: c.log.End()})
 	c.evict()
+	if c.opts.CompressAtOnce {
+		for i := range changes {
+			c.addCold(changes[i].Object)
+		}
+	}
 	if c.opts.Applied != nil {
 		for i := range changes {
 			c.opts.Applied(c.res.StorePrefix, changes[i].Key, changes[i].Revision)
@@ -147,13 +157,15 @@ func (c *Cache) append(change *Change, previous *Object, through storage.Revisio
 			o.SelectorsStableSince = e.Revision // a repair: until then readers got the state before
 		}
 		o.CountForms(c.formBytes.Load())
-		c.counters.objectBytes.Add(int64(len(o.JSON)))
+		c.counters.objectBytes.Add(int64(o.Size()))
+		c.counters.heldBytes.Add(o.HeldBytes())
 		tree.SetAt(change.Key, o, int64(e.Revision))
 	} else {
 		tree.Delete(change.Key)
 	}
 	if previous != nil {
-		c.counters.objectBytes.Add(-int64(len(previous.JSON)))
+		c.counters.objectBytes.Add(-int64(previous.Size()))
+		c.counters.heldBytes.Add(-previous.HeldBytes())
 	}
 	var room [8]*bucket
 	buckets := c.index.find(e, room[:0])
@@ -230,6 +242,7 @@ func (c *Cache) drop() {
 		c.checkEvicted(e)
 	}
 	e.Release()
+	c.addCold(e.Object)
 	c.counters.evicted.Add(1)
 	size := e.Size()
 	c.counters.historyBytes.Add(-size)

@@ -2,6 +2,7 @@ package watchcache
 
 import (
 	"cmp"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -85,19 +86,31 @@ func (b *Budget) add(bytes int64) {
 	if b == nil || b.appended.Add(bytes) < countEvery {
 		return
 	}
+	compressCold(b.shortenNow())
+}
+
+// shortenNow is shorten for a caller without the lock.
+func (b *Budget) shortenNow() []*Cache {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.appended.Store(0)
-	b.shorten()
+	return b.shorten()
+}
+
+// compressCold has caches compress what their logs have evicted. No lock is held.
+func compressCold(shortened []*Cache) {
+	for _, c := range shortened {
+		c.compressCold()
+	}
 }
 
 // shorten evicts from the logs that reach back furthest until all together are within the
-// limit, and a little below it. The lock is held.
-func (b *Budget) shorten() {
+// limit, and a little below it. It returns the caches of those logs. The lock is held.
+func (b *Budget) shorten() (shortened []*Cache) {
 	limit := b.now.Load()
 	total := b.history()
 	if total <= limit {
-		return
+		return nil
 	}
 	least, step := int64(minHistory), max(limit/32, shedHistory)
 	if limit < b.most {
@@ -106,10 +119,14 @@ func (b *Budget) shorten() {
 	for total > limit-step {
 		c := b.longest(least)
 		if c == nil {
-			return
+			break
 		}
 		total -= c.shorten(step, least)
+		if !slices.Contains(shortened, c) {
+			shortened = append(shortened, c)
+		}
 	}
+	return shortened
 }
 
 // history adds up the bytes of all logs. The lock is held.
@@ -151,11 +168,15 @@ const (
 // Limit adapts the budget to the memory that is in use: near the limit the logs lose as
 // much as is too much, and then the blocks of lists. When there is room again, the
 // budget grows back by a quarter of it with each collection.
-func (b *Budget) Limit(m Memory) {
+func (b *Budget) Limit(m Memory) { compressCold(b.limit(m)) }
+
+// limit is Limit without what is done without the lock. It returns the caches whose logs
+// it has shortened.
+func (b *Budget) limit(m Memory) (shortened []*Cache) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if m.Collection == b.collection {
-		return
+		return nil
 	}
 	b.collection = m.Collection
 	live, limit := int64(min(m.Live, 1<<62)), int64(min(m.Limit, 1<<62))
@@ -163,13 +184,14 @@ func (b *Budget) Limit(m Memory) {
 	case live > upper:
 		excess, total := live-upper, b.history()
 		b.now.Store(max(0, min(b.now.Load(), total)-excess))
-		b.shorten()
+		shortened = b.shorten()
 		if excess -= total - b.history(); excess > 0 {
 			b.shedBlocks(excess)
 		}
 	case live < lower:
 		b.now.Store(min(b.most, b.now.Load()+(lower-live)/4))
 	}
+	return shortened
 }
 
 // shedBlocks drops blocks of lists until so many bytes are free. The lock is held.

@@ -139,8 +139,8 @@ func TestFormsOfReadEventsGo(t *testing.T) {
 	read := func(w *Watcher) (n int) {
 		for _, e := range drain(t, w) {
 			n++
-			made, err := e.Object.Form(id, func(o *Object) ([]byte, error) { return append([]byte("a form of "), o.JSON...), nil })
-			if err != nil || len(made) != len(e.Object.JSON)+10 {
+			made, err := e.Object.Form(id, func(o *Object) ([]byte, error) { return append([]byte("a form of "), o.JSON()...), nil })
+			if err != nil || len(made) != e.Object.Size()+10 {
 				t.Fatalf("a form has %d bytes: %v", len(made), err)
 			}
 		}

@@ -38,6 +38,7 @@ type Cache struct {
 	custom       bool                                            // objects are unstructured; a webhook may have to convert them
 	newTraits    func(to []uint64, o, replaced *Object) []uint64 // for the filters of the tree
 	selects      state.SelectCounters
+	compressor   *state.Compressor // nil: no object is compressed
 	counters     counters
 	// Events before this position of the log have had their forms dropped; written
 	// under mu. formsRemade says that a slow watcher has made some again.
@@ -66,6 +67,8 @@ type Cache struct {
 	summary     *summary      // the one made last
 	withForms   int64         // bytes of the events from formsDropped on
 	sweptAgain  int64         // bytes of the events since all forms were dropped again
+	cold        []*Object     // that the log has evicted, and that may be compressed
+	coldBytes   int64         // of their JSON
 	backfilling chan struct{} // closed when earlier history has been prepended, or is skipped; nil: none is expected
 	filled      bool
 	evictedPart bool             // a client at baseRevision may have a part of it
@@ -105,6 +108,9 @@ func New(res *resource.Resource, opts Options) *Cache {
 	c.formBytes.Store(new(state.ByteCounter))
 	c.blocks = state.NewBlocks(c.opts.BlockBytes)
 	c.newTraits = state.NewTraits(res)
+	if c.opts.CompressObjects {
+		c.compressor = state.NewCompressor(state.CompressorOptions{Always: c.opts.CompressAtOnce})
+	}
 	_, c.custom = res.New().(*unstructured.Unstructured)
 	c.formsDropped.Store(c.log.Oldest())
 	c.opts.Budget.join(c)

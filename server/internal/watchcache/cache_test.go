@@ -33,11 +33,11 @@ func TestSelectorTransitions(t *testing.T) {
 	events := drain(t, w)
 	expect(t, events, "ADDED one/x@12", "MODIFIED one/x@13", "DELETED one/x@14", "ADDED one/x@16", "DELETED one/x@17")
 	left := events[2].Object
-	if left.Revision != 14 || !strings.Contains(string(left.JSON), `"resourceVersion":"14"`) || !strings.Contains(string(left.JSON), `"app":"web"`) {
-		t.Errorf("leaving shows %s at %d, want the previous content with revision 14", left.JSON, left.Revision)
+	if left.Revision != 14 || !strings.Contains(string(left.JSON()), `"resourceVersion":"14"`) || !strings.Contains(string(left.JSON()), `"app":"web"`) {
+		t.Errorf("leaving shows %s at %d, want the previous content with revision 14", left.JSON(), left.Revision)
 	}
-	if removed := events[4].Object; !strings.Contains(string(removed.JSON), `"resourceVersion":"17"`) {
-		t.Errorf("deletion shows %s, want the last content with revision 17", removed.JSON)
+	if removed := events[4].Object; !strings.Contains(string(removed.JSON()), `"resourceVersion":"17"`) {
+		t.Errorf("deletion shows %s, want the last content with revision 17", removed.JSON())
 	}
 }
 

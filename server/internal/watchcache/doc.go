@@ -15,7 +15,7 @@
 // then cache.go, fill.go, apply.go and discrepancy.go (how events enter);
 // interestindex.go, bucket.go, attach.go, watcher.go and event.go (which watchers
 // get them); resume.go, coalesced.go, summary.go and earlierhistory.go (where a
-// watch resumes); exact.go and progress.go (reads). Packages tombstone, backfill
-// and feed are what keeps deletions, what reads history from before the start, and
-// what drives all caches from a store.
+// watch resumes); exact.go and progress.go (reads); compression.go (which objects are
+// held compressed). Packages tombstone, backfill and feed are what keeps deletions,
+// what reads history from before the start, and what drives all caches from a store.
 package watchcache

@@ -76,16 +76,20 @@ func (c *Cache) replace(tree btree.Tree[*Object], revision storage.Revision) {
 		c.checkEmpty()
 	}
 	c.state.Load().tree.Retire(c.blocks.Drop)
-	counter, size := new(state.ByteCounter), 0
+	counter := new(state.ByteCounter)
+	var size, held int64
 	for _, o := range tree.Range("", "") {
 		o.CountForms(counter)
-		size += len(o.JSON)
+		size += int64(o.Size())
+		held += o.HeldBytes()
 		if invariant.Checked {
 			o.Seal()
 		}
 	}
 	c.formBytes.Store(counter)
-	c.counters.objectBytes.Store(int64(size))
+	c.counters.objectBytes.Store(size)
+	c.counters.heldBytes.Store(held)
+	c.cold, c.coldBytes = nil, 0
 	c.checkpoints = nil
 	c.summary = nil
 	c.shared, c.evictedPart, c.replacedAt = nil, false, revision

@@ -41,7 +41,7 @@ func TestFormsOfAnOlderGenerationAreDropped(t *testing.T) {
 	if !o.HasForm(testForm, 3) || o.HasForm(testForm, 1) || o.HasForm(other, 3) {
 		t.Error("the object does not have the forms of its generation only")
 	}
-	if same, err := o.FormAt(other, 3, func(o *Object) ([]byte, error) { return o.JSON, nil }); err != nil || c.Stats().FormBytes != 200 {
+	if same, err := o.FormAt(other, 3, func(o *Object) ([]byte, error) { return o.JSON(), nil }); err != nil || c.Stats().FormBytes != 200 {
 		t.Errorf("a form that is the object itself was counted: %d, %v", len(same), err)
 	}
 }

@@ -139,7 +139,7 @@ func TestBrokenInvariants(t *testing.T) {
 		}, want: `initial events are the objects of a snapshot: of pods at version 10, 3 were told of 4`},
 		"an object that is modified": {run: func(t *testing.T, c *Cache) {
 			a, _ := c.Current().Get(podA.Key())
-			a.JSON[len(a.JSON)-1] = ' '
+			a.JSON()[a.Size()-1] = ' '
 			c.Apply([]Change{gone(podA.Key(), 20)})
 		}, want: `a shared object is never modified: of pods, the JSON of "one/a" at version 1 has changed since it was stored`},
 		"a state that no change left": {run: func(t *testing.T, c *Cache) {

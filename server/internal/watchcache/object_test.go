@@ -21,7 +21,7 @@ func TestFormIsEncodedOncePerEvent(t *testing.T) {
 	var encodes atomic.Int64
 	encode := func(o *Object) ([]byte, error) {
 		encodes.Add(1)
-		return append([]byte("frame "), o.JSON...), nil
+		return append([]byte("frame "), o.JSON()...), nil
 	}
 	var group sync.WaitGroup
 	for i := range watchers {
@@ -136,19 +136,19 @@ func TestObjectsMustCarryTheirRevisionInFront(t *testing.T) {
 		if (err == nil) != want {
 			t.Errorf("%s: %v", json, err)
 		}
-		if err == nil && string(o.AtRevision(1234).JSON) != strings.Replace(json, `"7"`, `"1234"`, 1) {
-			t.Errorf("moved to 1234: %s", o.AtRevision(1234).JSON)
+		if err == nil && string(o.AtRevision(1234).JSON()) != strings.Replace(json, `"7"`, `"1234"`, 1) {
+			t.Errorf("moved to 1234: %s", o.AtRevision(1234).JSON())
 		}
 	}
 }
 
 func ExampleNewForm() {
 	shout := NewForm("shout")
-	o := &Object{JSON: []byte("hello")}
+	o := NewUnversioned("", 0, resource.Attributes{}, []byte("hello"))
 	for range 2 {
 		form, _ := o.Form(shout, func(o *Object) ([]byte, error) {
 			fmt.Println("encoding")
-			return []byte(strings.ToUpper(string(o.JSON))), nil
+			return []byte(strings.ToUpper(string(o.JSON()))), nil
 		})
 		fmt.Println(string(form))
 	}

@@ -42,6 +42,12 @@ type Options struct {
 	// Applied is called with each change that was appended to the log before watchers are woken,
 	// and must not block; nil: it is not called.
 	Applied func(storePrefix, key string, revision storage.Revision)
+	// CompressObjects holds objects compressed that have not been written lately: those
+	// whose latest event has left the log.
+	CompressObjects bool
+	// CompressAtOnce has CompressObjects compress each object right after it was written,
+	// whether or not that saves memory: for tests.
+	CompressAtOnce bool
 	// Decode makes an object from a stored value; nil means the resource's own
 	// codec.
 	Decode state.Decode

@@ -138,8 +138,8 @@ func TestTombstonesAreReducedFirst(t *testing.T) {
 		t.Errorf("%d tombstones of %d bytes, want 50 of at most 100000", stats.Tombstones, stats.TombstoneBytes)
 	}
 	first, last := list[0].Last, list[len(list)-1].Last
-	if len(first.JSON) > 1000 || len(last.JSON) < 10_000 {
-		t.Errorf("the oldest has %d bytes, the newest %d", len(first.JSON), len(last.JSON))
+	if first.Size() > 1000 || last.Size() < 10_000 {
+		t.Errorf("the oldest has %d bytes, the newest %d", first.Size(), last.Size())
 	}
 	if got := c.res.Fields[fieldNode]; first.Attributes.Fields[fieldNode] != "n1" {
 		t.Errorf("%s is %q", got.Name, first.Attributes.Fields[fieldNode])

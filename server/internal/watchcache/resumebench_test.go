@@ -27,7 +27,7 @@ func manyCached(b *testing.B, opts Options) (*Cache, storage.Revision) {
 // rewritten is the object written again at a revision, with the same content.
 func rewritten(b *testing.B, o *Object, revision storage.Revision) *Object {
 	at := o.AtRevision(revision)
-	out, err := NewObject(at.Key, revision, at.Attributes, at.JSON)
+	out, err := NewObject(at.Key, revision, at.Attributes, at.JSON())
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func BenchmarkApply(b *testing.B) {
 	for b.Loop() {
 		next++
 		same := objects[random.IntN(len(objects))]
-		o := &Object{Key: same.Key, Revision: next, Attributes: same.Attributes, JSON: same.JSON}
+		o := NewUnversioned(same.Key, next, same.Attributes, same.JSON())
 		c.Apply([]Change{{Key: o.Key, Object: o, Revision: next}})
 	}
 }

@@ -55,8 +55,8 @@ func resumeInside(t *testing.T, c *Cache) {
 				t.Fatal(n, err)
 			}
 			e := buf[0]
-			if carried := fmt.Sprintf(`"resourceVersion":"%d"`, e.Revision); !strings.Contains(string(e.Object.JSON), carried) || e.Object.Revision != e.Revision {
-				t.Errorf("the event at %d carries %s", e.Revision, e.Object.JSON)
+			if carried := fmt.Sprintf(`"resourceVersion":"%d"`, e.Revision); !strings.Contains(string(e.Object.JSON()), carried) || e.Object.Revision != e.Revision {
+				t.Errorf("the event at %d carries %s", e.Revision, e.Object.JSON())
 			}
 			missing := eventStrings(all[read+1:])
 			if last := len(missing) == 0; (w.Reached() >= 20) != last {
@@ -125,8 +125,8 @@ func TestResumesInsideARevisionDoNotGoBack(t *testing.T) {
 		c.Apply([]Change{put(t, c, left, 30)})
 		for name, selection := range map[string]*Selection{"all": nil, "left": selecting(t, "", "", "app=web", "")} {
 			for _, e := range drain(t, watching(t, c, WatchOptions{After: 20, Selection: selection})) {
-				if carried := fmt.Sprintf(`"resourceVersion":"%d"`, e.Revision); e.Revision < 20 || e.Object.Revision != e.Revision || !strings.Contains(string(e.Object.JSON), carried) {
-					t.Errorf("history %d, %s: %s %s at %d carries %s", opts.HistoryEvents, name, e.Type, e.Object.Key, e.Revision, e.Object.JSON)
+				if carried := fmt.Sprintf(`"resourceVersion":"%d"`, e.Revision); e.Revision < 20 || e.Object.Revision != e.Revision || !strings.Contains(string(e.Object.JSON()), carried) {
+					t.Errorf("history %d, %s: %s %s at %d carries %s", opts.HistoryEvents, name, e.Type, e.Object.Key, e.Revision, e.Object.JSON())
 				}
 			}
 		}

@@ -9,13 +9,15 @@ type counters struct {
 	begunInitial, beforeLog                   atomic.Int64
 	expiredOld, expiredSlow, expiredReset     atomic.Int64
 	refusedExact, refusedContinue             atomic.Int64
-	watchers, objectBytes, historyBytes       atomic.Int64
+	watchers, historyBytes                    atomic.Int64
+	objectBytes, heldBytes                    atomic.Int64
 }
 
 // Stats is a cache's counters at one moment, for metrics and tests.
 type Stats struct {
 	Objects        int   // in the newest state
 	ObjectBytes    int64 // of their JSON
+	HeldBytes      int64 // that their JSON takes: less than that if some are compressed; dictionaries included
 	HistoryLen     int   // events in the log
 	HistoryBytes   int64 // that they take, an estimate
 	FormBytes      int64 // of the forms made of objects that the cache holds, blocks included
@@ -79,6 +81,7 @@ func (c *Cache) Stats() Stats {
 	return Stats{
 		Objects:        c.state.Load().tree.Len(),
 		ObjectBytes:    n.objectBytes.Load(),
+		HeldBytes:      n.heldBytes.Load() + c.dictionaryBytes(),
 		HistoryLen:     c.log.Len(),
 		HistoryBytes:   n.historyBytes.Load(),
 		FormBytes:      c.formBytes.Load().Bytes() + blockBytes,

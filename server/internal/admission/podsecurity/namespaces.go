@@ -240,7 +240,7 @@ func (p *Plugin) podsOf(ctx context.Context, namespace string) (pods []*corev1.P
 	seen := map[types.UID]bool{}
 	bytes := 0
 	for o := range snapshot.Range(namespace+"/", "") {
-		if bytes += len(o.JSON); len(pods) == maxPodsChecked || bytes > maxPodBytes {
+		if bytes += o.Size(); len(pods) == maxPodsChecked || bytes > maxPodBytes {
 			break
 		}
 		pod, err := registry.DecodeAs[*corev1.Pod](ctx, registered, o)

@@ -141,7 +141,7 @@ func (p *Policies) cachedParam(ctx context.Context, kind schema.GroupVersionKind
 		return nil, err
 	}
 	sayKind(obj, kind)
-	p.params.keep(version, obj, o.JSON)
+	p.params.keep(version, obj, o.JSON())
 	return obj, nil
 }
 

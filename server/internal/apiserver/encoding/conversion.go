@@ -72,8 +72,9 @@ func (p Encoder) prepare(ctx context.Context, limit int, objects iter.Seq[*watch
 		return nil
 	}
 	var batch []*watchcache.Object
+	var scratch []byte
 	for o := range objects {
-		if p.asStored(o) || o.HasForm(p.ids.shown, p.res.Generation) {
+		if o.HasForm(p.ids.shown, p.res.Generation) || p.asStored(o, o.ReadJSON(&scratch)) {
 			continue
 		}
 		if batch = append(batch, o); len(batch) == convertAtOnce {
@@ -90,7 +91,7 @@ func (p Encoder) prepare(ctx context.Context, limit int, objects iter.Seq[*watch
 	return err
 }
 
-// converted returns what a webhook makes of an object.
+// converted returns what a webhook makes of an object; nothing if that is what is stored.
 func (p Encoder) converted(ctx context.Context, o *watchcache.Object) ([]byte, error) {
 	shown, err := o.FormAt(p.ids.shown, p.res.Generation, func(*watchcache.Object) ([]byte, error) { return nil, errNotConverted })
 	if err == nil {
@@ -103,7 +104,7 @@ func (p Encoder) converted(ctx context.Context, o *watchcache.Object) ([]byte, e
 // errNotConverted means that no reader has left an answer of the webhook yet.
 var errNotConverted = errors.New("the object has not been converted")
 
-// convert returns the JSON of a batch of objects, which it caches with them. It
+// convert returns the JSON of a batch of objects, as converted does, and caches it with them. It
 // waits for the calls under way that convert some of them, and starts one for the
 // others, until ctx ends at most.
 func (p Encoder) convert(ctx context.Context, limit int, batch []*watchcache.Object) (map[*watchcache.Object][]byte, error) {
@@ -268,7 +269,7 @@ func (c *conversion) run(ctx context.Context) {
 func (p Encoder) callWebhook(ctx context.Context, objects []*watchcache.Object) ([][]byte, error) {
 	stored := make([]resource.Object, len(objects))
 	for i, o := range objects {
-		obj, err := p.res.Storage.DecodeShown(o.JSON)
+		obj, err := p.res.Storage.DecodeShown(o.JSON())
 		if err != nil {
 			return nil, err
 		}
@@ -282,7 +283,7 @@ func (p Encoder) callWebhook(ctx context.Context, objects []*watchcache.Object) 
 	for i, o := range objects {
 		shown[i], err = o.FormAt(p.ids.shown, p.res.Generation, func(o *watchcache.Object) ([]byte, error) {
 			p.countEncode("json")
-			return p.shownAs(o, converted[i])
+			return p.shownAs(o.JSON(), converted[i])
 		})
 		if err != nil {
 			return nil, err

@@ -15,7 +15,7 @@ import (
 // formIDs name the encodings of one resource that are made once per object and then
 // shared by all requests.
 type formIDs struct {
-	shown            watchcache.FormID // JSON of a resource that is stored in another shape
+	shown            watchcache.FormID // JSON of a resource that is stored in another shape; empty: as it is stored
 	protobuf         watchcache.FormID // the protobuf envelope
 	metadata         watchcache.FormID // JSON of the PartialObjectMetadata, v1
 	metadataProtobuf watchcache.FormID
@@ -112,42 +112,55 @@ func (p Encoder) formOf(ctx context.Context, o *watchcache.Object, id watchcache
 // cached; so is, because it takes no memory, the fact that the form equals the
 // stored one. Only a webhook makes it block, until ctx ends at most.
 func (p Encoder) json(ctx context.Context, o *watchcache.Object) ([]byte, error) {
-	if p.asStored(o) {
-		return o.JSON, nil
+	var scratch []byte
+	return p.readJSON(ctx, o, &scratch)
+}
+
+// readJSON is json for a reader of one object after the other: the result is valid
+// until scratch is used again.
+func (p Encoder) readJSON(ctx context.Context, o *watchcache.Object, scratch *[]byte) ([]byte, error) {
+	stored := o.ReadJSON(scratch)
+	shown, err := p.shown(ctx, o, stored)
+	if err == nil && len(shown) == 0 {
+		return stored, nil
+	}
+	return shown, err
+}
+
+// shown returns an object's JSON in the version of the resource; nothing if that is
+// what is stored.
+func (p Encoder) shown(ctx context.Context, o *watchcache.Object, stored []byte) ([]byte, error) {
+	if p.asStored(o, stored) {
+		return nil, nil
 	}
 	if p.res.FromStorageBatch != nil {
 		return p.converted(ctx, o)
 	}
 	shown, err := p.formOf(ctx, o, p.ids.shown, func(o *watchcache.Object) ([]byte, error) {
 		p.countEncode("json")
-		obj, err := p.res.Decode(ctx, o.JSON)
+		obj, err := p.res.Decode(ctx, stored)
 		if err != nil {
 			return nil, err
 		}
-		return p.shownAs(o, obj)
+		return p.shownAs(stored, obj)
 	})
-	if err != nil || !p.noCache || !isCached(o, shown) {
+	if err != nil || !p.noCache || len(shown) > 0 {
 		return shown, err
 	}
-	return o.FormAt(p.ids.shown, p.res.Generation, func(o *watchcache.Object) ([]byte, error) { return o.JSON, nil })
-}
-
-// isCached reports whether an encoded form is the cached bytes themselves.
-func isCached(o *watchcache.Object, shown []byte) bool {
-	return len(shown) > 0 && len(o.JSON) > 0 && &shown[0] == &o.JSON[0]
+	return o.FormAt(p.ids.shown, p.res.Generation, func(*watchcache.Object) ([]byte, error) { return nil, nil })
 }
 
 // asStored reports whether the cached bytes are already the form of this resource.
-func (p Encoder) asStored(o *watchcache.Object) bool {
-	return p.res.Storage == nil || p.res.AsStored != nil && p.res.AsStored(o.JSON, int64(o.Written()))
+func (p Encoder) asStored(o *watchcache.Object, stored []byte) bool {
+	return p.res.Storage == nil || p.res.AsStored != nil && p.res.AsStored(stored, int64(o.Written()))
 }
 
 // shownAs encodes what was made of a cached object. If that changed nothing, it
-// returns the cached bytes, which need no further memory.
-func (p Encoder) shownAs(o *watchcache.Object, obj resource.Object) ([]byte, error) {
+// returns nothing: the cached bytes need no further memory.
+func (p Encoder) shownAs(stored []byte, obj resource.Object) ([]byte, error) {
 	shown, err := p.res.Marshal(obj)
-	if err == nil && resource.SameJSON(shown, o.JSON) {
-		return o.JSON, nil
+	if err == nil && resource.SameJSON(shown, stored) {
+		return nil, nil
 	}
 	return shown, err
 }
@@ -156,7 +169,7 @@ func (p Encoder) shownAs(o *watchcache.Object, obj resource.Object) ([]byte, err
 // its JSON has been cached.
 func (p Encoder) decode(ctx context.Context, o *watchcache.Object) (resource.Object, error) {
 	if p.res.FromStorageBatch == nil {
-		return p.res.Decode(ctx, o.JSON)
+		return p.res.Decode(ctx, o.JSON())
 	}
 	shown, err := p.json(ctx, o)
 	if err != nil {
@@ -180,7 +193,9 @@ func (p Encoder) protobuf(ctx context.Context, o *watchcache.Object) ([]byte, er
 func (p Encoder) message(ctx context.Context, dst []byte, o *watchcache.Object) ([]byte, error) {
 	p.countEncode("protobuf")
 	if p.res.Storage == nil {
-		return p.res.AppendProtobuf(dst, o.JSON)
+		scratch := itemBuffers.Get().(*[]byte)
+		defer returnItems(scratch)
+		return p.res.AppendProtobuf(dst, o.ReadJSON(scratch))
 	}
 	obj, err := p.decode(ctx, o)
 	if err != nil {

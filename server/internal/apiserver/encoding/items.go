@@ -51,7 +51,7 @@ const maxRun = 4 << 20
 func itemsSize(run watchcache.Run) int {
 	size := 0
 	for i := range run.Len() {
-		size += len(run.Object(i).JSON)
+		size += run.Object(i).Size()
 	}
 	return size
 }
@@ -135,6 +135,7 @@ func (p Encoder) borrowItems(ctx context.Context, run watchcache.Run) (*[]byte, 
 // itemAppender returns the function that appends an object as it stands in a
 // list, chosen once for many. Items of a JSON list are not separated by it.
 func (p Encoder) itemAppender(ctx context.Context) func([]byte, *watchcache.Object) ([]byte, error) {
+	var scratch []byte
 	switch {
 	case p.form.Media == Protobuf:
 		message := p.bareMessages(ctx)
@@ -157,7 +158,7 @@ func (p Encoder) itemAppender(ctx context.Context) func([]byte, *watchcache.Obje
 	case p.form.As == AsMetadata:
 		head := metadataHead(p.form.MetaVersion)
 		return func(dst []byte, o *watchcache.Object) ([]byte, error) {
-			shown, err := p.json(ctx, o)
+			shown, err := p.readJSON(ctx, o, &scratch)
 			if err != nil {
 				return dst, err
 			}
@@ -169,7 +170,7 @@ func (p Encoder) itemAppender(ctx context.Context) func([]byte, *watchcache.Obje
 		skip = 0
 	}
 	return func(dst []byte, o *watchcache.Object) ([]byte, error) {
-		shown, err := p.json(ctx, o)
+		shown, err := p.readJSON(ctx, o, &scratch)
 		if err != nil {
 			return dst, err
 		}
@@ -201,11 +202,12 @@ func (p Encoder) bareMessages(ctx context.Context) func(*watchcache.Object) ([]b
 // difference: a whole document in JSON, a bare message in protobuf. What it
 // returns is valid until the next call.
 func (p Encoder) DocumentAppender(ctx context.Context) func(*watchcache.Object) ([]byte, error) {
+	var scratch []byte
 	switch {
 	case p.form.Media == Protobuf:
 		return p.bareMessages(ctx)
 	case p.form.As == AsMetadata:
 		return func(o *watchcache.Object) ([]byte, error) { return p.metadata(ctx, o, false) }
 	}
-	return func(o *watchcache.Object) ([]byte, error) { return p.json(ctx, o) }
+	return func(o *watchcache.Object) ([]byte, error) { return p.readJSON(ctx, o, &scratch) }
 }

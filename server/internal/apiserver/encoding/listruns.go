@@ -91,10 +91,16 @@ func (l *listWriter) isAsCached(run watchcache.Run, ids blockIDs) (bool, error) 
 	if l.encoder.form.Media != JSON || l.encoder.form.As != AsObject {
 		return false, nil
 	}
+	if l.encoder.res.Storage == nil {
+		return true, nil
+	}
+	scratch := itemBuffers.Get().(*[]byte)
+	defer returnItems(scratch)
 	looked := false
 	for i := range run.Len() {
 		o := run.Object(i)
-		if l.encoder.asStored(o) {
+		stored := o.ReadJSON(scratch)
+		if l.encoder.asStored(o, stored) {
 			continue
 		}
 		if !looked {
@@ -103,7 +109,7 @@ func (l *listWriter) isAsCached(run watchcache.Run, ids blockIDs) (bool, error) 
 			}
 			looked = true
 		}
-		if shown, err := l.encoder.json(l.answer.r.Context(), o); err != nil || !isCached(o, shown) {
+		if shown, err := l.encoder.shown(l.answer.r.Context(), o, stored); err != nil || len(shown) > 0 {
 			return false, err
 		}
 	}
@@ -118,6 +124,8 @@ func (l *listWriter) writeCached(run watchcache.Run) error {
 	if l.custom {
 		between, begin, skip = comma, nil, 0
 	}
+	scratch := itemBuffers.Get().(*[]byte)
+	defer returnItems(scratch)
 	for i := range run.Len() {
 		head := between
 		if i == 0 {
@@ -126,7 +134,7 @@ func (l *listWriter) writeCached(run watchcache.Run) error {
 		if _, err := l.answer.Write(head); err != nil {
 			return err
 		}
-		if _, err := l.answer.Write(run.Object(i).JSON[skip:]); err != nil {
+		if _, err := l.answer.Write(run.Object(i).ReadJSON(scratch)[skip:]); err != nil {
 			return err
 		}
 	}

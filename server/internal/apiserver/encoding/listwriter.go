@@ -26,6 +26,7 @@ type listWriter struct {
 	custom   bool      // items carry kind and apiVersion
 	itemHead string    // of a PartialObjectMetadata
 	out      io.Writer // where JSON goes: the answer, perhaps through an indenter
+	scratch  []byte    // of the item that is being written
 }
 
 // WriteList answers with a page.
@@ -143,7 +144,7 @@ func (l *listWriter) itemWriter() func(*watchcache.Object) error {
 	}
 	prefix := len(l.encoder.res.Prefix())
 	return func(o *watchcache.Object) error {
-		shown, err := l.encoder.json(l.answer.r.Context(), o)
+		shown, err := l.encoder.readJSON(l.answer.r.Context(), o, &l.scratch)
 		if err != nil {
 			return err
 		}
@@ -156,7 +157,7 @@ func (l *listWriter) itemWriter() func(*watchcache.Object) error {
 }
 
 func (l *listWriter) writeWhole(o *watchcache.Object) error {
-	shown, err := l.encoder.json(l.answer.r.Context(), o)
+	shown, err := l.encoder.readJSON(l.answer.r.Context(), o, &l.scratch)
 	if err == nil {
 		_, err = l.out.Write(shown)
 	}
@@ -166,7 +167,7 @@ func (l *listWriter) writeWhole(o *watchcache.Object) error {
 // writeMetadata copies an object's metadata into another envelope, piece by
 // piece.
 func (l *listWriter) writeMetadata(o *watchcache.Object) error {
-	shown, err := l.encoder.json(l.answer.r.Context(), o)
+	shown, err := l.encoder.readJSON(l.answer.r.Context(), o, &l.scratch)
 	if err != nil {
 		return err
 	}

@@ -56,5 +56,5 @@ func unstoredObject(res *resource.Resource, obj resource.Object) (*watchcache.Ob
 	if err != nil {
 		return nil, err
 	}
-	return &watchcache.Object{Key: res.Key(attributes.Namespace, attributes.Name), Attributes: attributes, JSON: json}, nil
+	return watchcache.NewUnversioned(res.Key(attributes.Namespace, attributes.Name), 0, attributes, json), nil
 }

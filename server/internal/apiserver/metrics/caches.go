@@ -41,6 +41,8 @@ var cacheMetrics = []cacheMetric{
 		func(s watchcache.Stats) float64 { return float64(s.Objects) }),
 	describeCache("object_bytes", "Bytes of their JSON.", prometheus.GaugeValue,
 		func(s watchcache.Stats) float64 { return float64(s.ObjectBytes) }),
+	describeCache("held_bytes", "Bytes that their JSON takes: fewer than it has if objects are held compressed.", prometheus.GaugeValue,
+		func(s watchcache.Stats) float64 { return float64(s.HeldBytes) }),
 	describeCache("form_bytes", "Bytes of the other encodings that are kept with objects.", prometheus.GaugeValue,
 		func(s watchcache.Stats) float64 { return float64(s.FormBytes) }),
 	describeCache("block_bytes", "Bytes of those that are encoded parts of lists, which are kept within a budget.", prometheus.GaugeValue,

@@ -55,13 +55,17 @@ func New(table *resource.Table, store feed.Source, opts watchcache.Options, feed
 // their readers show what is new.
 const eventHistory = 1 << 20
 
-// optionsOf returns the options of the cache of a stored resource.
+// optionsOf returns the options of the cache of a stored resource. What is decoded of a
+// definition shares its JSON, which would be held beside the compressed one.
 func optionsOf(stored *resource.Resource, opts watchcache.Options) watchcache.Options {
 	if stored.Plural == "events" && stored.Group == corev1.GroupName {
 		opts.HistoryBytes = eventHistory
 		if opts.TombstoneBytes == 0 || opts.TombstoneBytes > eventHistory {
 			opts.TombstoneBytes = eventHistory
 		}
+	}
+	if stored.Plural == "customresourcedefinitions" {
+		opts.CompressObjects = false
 	}
 	return opts
 }

@@ -87,12 +87,12 @@ func (c memoryCollector) byUse() map[string]int64 {
 	var counted int64
 	for _, cache := range *c.caches.byResource.Load() {
 		s := cache.Stats()
-		use["objects"] += s.ObjectBytes
+		use["objects"] += s.HeldBytes
 		use["history"] += s.HistoryBytes
 		use["forms"] += s.FormBytes - s.BlockBytes
 		use["blocks"] += s.BlockBytes
 		use["tombstones"] += s.TombstoneBytes
-		counted += s.ObjectBytes + s.HistoryBytes + s.FormBytes + s.TombstoneBytes
+		counted += s.HeldBytes + s.HistoryBytes + s.FormBytes + s.TombstoneBytes
 	}
 	use["other"] = max(0, live-counted)
 	return use

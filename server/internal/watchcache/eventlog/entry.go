@@ -110,7 +110,7 @@ func (e *Entry) Size() int64 {
 	const overhead = 256
 	size := int64(overhead)
 	if e.Object != nil {
-		size += int64(len(e.Object.JSON))
+		size += int64(e.Object.Size())
 	}
 	return size
 }

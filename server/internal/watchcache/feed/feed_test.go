@@ -239,7 +239,7 @@ func TestFeedTurnsAGapIntoEvents(t *testing.T) {
 			}
 			switch e.Object.Key {
 			case "one/a":
-				if e.Type != watchcache.Modified || e.Revision != a || !bytes.Contains(e.Object.JSON, []byte("Failed")) {
+				if e.Type != watchcache.Modified || e.Revision != a || !bytes.Contains(e.Object.JSON(), []byte("Failed")) {
 					t.Errorf("%q, want a modified at %d", eventStrings(events), a)
 				}
 			case "one/b":

@@ -335,6 +335,7 @@ func (f *Feed) decodePage(m *member, page *storage.Page, held func(string) (*wat
 			return nil, err
 		}
 	}
+	m.cache.Compress(decoded)
 	return objects, nil
 }
 

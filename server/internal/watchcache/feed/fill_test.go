@@ -133,8 +133,8 @@ func TestFillsGiveBackWhatTheyBorrow(t *testing.T) {
 			if !ok {
 				t.Fatalf("%s is missing", p.Key())
 			}
-			if want := objectOf(t, c, p, o.Revision); !bytes.Equal(o.JSON, want.JSON) || o.Attributes.Name != p.Name || o.Attributes.Fields[0] != p.Node {
-				t.Fatalf("%s is %s with attributes %+v", p.Key(), o.JSON, o.Attributes)
+			if want := objectOf(t, c, p, o.Revision); !bytes.Equal(o.JSON(), want.JSON()) || o.Attributes.Name != p.Name || o.Attributes.Fields[0] != p.Node {
+				t.Fatalf("%s is %s with attributes %+v", p.Key(), o.JSON(), o.Attributes)
 			}
 		}
 	})

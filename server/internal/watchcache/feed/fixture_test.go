@@ -57,7 +57,13 @@ type rig struct {
 // startRig runs a feed over the store in a synctest bubble until the test ends.
 func startRig(t *testing.T, store *memory.Store, source feed.Source, opts feed.Options) *rig {
 	t.Helper()
-	r := &rig{store: store, pods: watchcache.New(podResource(), watchcache.Options{}), nodes: watchcache.New(nodeResource(), watchcache.Options{})}
+	return startRigOf(t, store, source, opts, watchcache.Options{})
+}
+
+// startRigOf is startRig with options of the caches.
+func startRigOf(t *testing.T, store *memory.Store, source feed.Source, opts feed.Options, cacheOpts watchcache.Options) *rig {
+	t.Helper()
+	r := &rig{store: store, pods: watchcache.New(podResource(), cacheOpts), nodes: watchcache.New(nodeResource(), cacheOpts)}
 	if source == nil {
 		source = store
 	}

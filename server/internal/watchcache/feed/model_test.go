@@ -208,12 +208,17 @@ func (c *client) verify(t *testing.T, h *truth) {
 func TestModel(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { runModel(t, seed) })
+			synctest.Test(t, func(t *testing.T) { runModel(t, seed, watchcache.Options{}) })
+		})
+		t.Run(fmt.Sprint(seed, " compressed"), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				runModel(t, seed, watchcache.Options{CompressObjects: true, CompressAtOnce: true})
+			})
 		})
 	}
 }
 
-func runModel(t *testing.T, seed uint64) {
+func runModel(t *testing.T, seed uint64, opts watchcache.Options) {
 	random := rand.New(rand.NewPCG(seed, 99))
 	store := openStore(t)
 	source := &faulty{Store: store}
@@ -221,7 +226,7 @@ func runModel(t *testing.T, seed uint64) {
 	for range 30 {
 		h.write(t, store, random)
 	}
-	r := startRig(t, store, source, feed.Options{PageSize: 10})
+	r := startRigOf(t, store, source, feed.Options{PageSize: 10}, opts)
 	filledAt := r.pods.Current().Revision()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -152,7 +152,7 @@ func (o *Object) CountFormsIfUncounted(c *ByteCounter) { o.counter.CompareAndSwa
 // time: whichever of the two swaps counted back subtracts the bytes again.
 func (o *Object) count(f *form) {
 	c := o.counter.Load()
-	if c == nil || len(f.bytes) == 0 || unsafe.SliceData(f.bytes) == unsafe.SliceData(o.JSON) {
+	if c == nil || len(f.bytes) == 0 || unsafe.SliceData(f.bytes) == o.first.Load() {
 		return
 	}
 	c.bytes.Add(int64(len(f.bytes)))

@@ -22,7 +22,7 @@ func (o *Object) Identity(res *resource.Resource, revision storage.Revision) (*O
 		Metadata   metadata `json:"metadata"`
 	}
 	at := o.AtRevision(revision)
-	if err := json.Unmarshal(at.JSON, &reduced); err != nil {
+	if err := json.Unmarshal(at.JSON(), &reduced); err != nil {
 		return nil, err
 	}
 	text, err := json.Marshal(&reduced)

@@ -19,11 +19,9 @@ type Object struct {
 	// Revision of the write that made this state. For the last state of a
 	// deleted object, as a Deleted event carries it, the revision of the event.
 	Revision storage.Revision
-	// Attributes are what selectors look at. Their strings share JSON.
+	// Attributes are what selectors look at. Their strings share the JSON, unless
+	// OwnAttributes has been called.
 	Attributes resource.Attributes
-	// JSON is the cached form: the stored object with
-	// metadata.resourceVersion in front of the other metadata.
-	JSON []byte
 
 	// CreatedRevision is the revision at which the object was created; 0 if it
 	// is not known. Set before the object is shared.
@@ -33,8 +31,15 @@ type Object struct {
 	// is shared.
 	SelectorsStableSince storage.Revision
 
+	// The JSON is held either as it is, from first on, or compressed. compressed is
+	// set before first becomes nil, and neither changes again.
+	first      atomic.Pointer[byte]
+	compressed atomic.Pointer[compressed]
+	length     int // of the JSON
+
 	seal      seal
-	tombstone bool             // JSON is only the tombstone metadata of a deleted object
+	tombstone bool             // the JSON is only the tombstone metadata of a deleted object
+	apart     bool             // OwnAttributes has been called
 	written   storage.Revision // 0: Revision
 	forms     atomic.Pointer[form]
 	counter   atomic.Pointer[ByteCounter] // nil: forms are not counted
@@ -47,7 +52,15 @@ func NewObject(key string, revision storage.Revision, attributes resource.Attrib
 	if _, _, ok := revisionDigits(json, revision); !ok {
 		return nil, fmt.Errorf("object %q: its JSON does not begin its metadata with resourceVersion %d", key, revision)
 	}
-	return &Object{Key: key, Revision: revision, Attributes: attributes, JSON: json}, nil
+	return NewUnversioned(key, revision, attributes, json), nil
+}
+
+// NewUnversioned is NewObject for JSON without its revision in the place of the cached
+// form, of which AtRevision makes no other: for objects that are computed, not stored.
+func NewUnversioned(key string, revision storage.Revision, attributes resource.Attributes, json []byte) *Object {
+	o := &Object{Key: key, Revision: revision, Attributes: attributes}
+	o.hold(json)
+	return o
 }
 
 // NewTombstoneMetadata makes the last state of a deleted object from its
@@ -75,7 +88,7 @@ func (o *Object) TombstoneMetadata(res *resource.Resource) *Object {
 	if o.tombstone {
 		return o
 	}
-	json, err := res.TombstoneMetadata(o.JSON)
+	json, err := res.TombstoneMetadata(o.JSON())
 	if err != nil {
 		return o
 	}
@@ -122,13 +135,15 @@ func (o *Object) InheritFrom(previous *Object) {
 
 // AtRevision returns the same content with another revision.
 func (o *Object) AtRevision(revision storage.Revision) *Object {
-	out := &Object{Key: o.Key, Revision: revision, Attributes: o.Attributes, JSON: o.JSON, written: o.Written()}
-	if start, end, ok := revisionDigits(o.JSON, o.Revision); ok {
-		json := make([]byte, 0, len(o.JSON)+4)
-		json = append(json, o.JSON[:start]...)
-		json = strconv.AppendInt(json, int64(revision), 10)
-		out.JSON = append(json, o.JSON[end:]...)
+	out := &Object{Key: o.Key, Revision: revision, Attributes: o.Attributes, written: o.Written(), apart: o.apart}
+	json := o.JSON()
+	if start, end, ok := revisionDigits(json, o.Revision); ok {
+		moved := make([]byte, 0, len(json)+4)
+		moved = append(moved, json[:start]...)
+		moved = strconv.AppendInt(moved, int64(revision), 10)
+		json = append(moved, json[end:]...)
 	}
+	out.hold(json)
 	return out
 }
 

@@ -15,7 +15,7 @@ type seal struct{ sum uint64 } // 0: it was not sealed
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-func (o *Object) checksum() uint64 { return 1<<32 | uint64(crc32.Checksum(o.JSON, castagnoli)) }
+func (o *Object) checksum() uint64 { return 1<<32 | uint64(crc32.Checksum(o.JSON(), castagnoli)) }
 
 // Seal notes the content of an object that is about to be shared.
 func (o *Object) Seal() {

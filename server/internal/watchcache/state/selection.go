@@ -267,7 +267,7 @@ func FieldOf(stored *resource.Resource, o *Object, index int) string {
 	if index < len(o.Attributes.Fields) {
 		return o.Attributes.Fields[index]
 	}
-	return stored.LateField(o.JSON, index)
+	return stored.LateField(o.JSON(), index)
 }
 
 func (c *labelCondition) holds(set resource.Labels) bool {

@@ -71,11 +71,11 @@ func storedMetadataOf(t *testing.T, res *resource.Resource) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	read, err := NewTombstoneMetadata(stored, key, 7, 7, o.TombstoneMetadata(stored).JSON)
+	read, err := NewTombstoneMetadata(stored, key, 7, 7, o.TombstoneMetadata(stored).JSON())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return read.JSON
+	return read.JSON()
 }
 
 // kept checks what every client needs to know of a deleted object.

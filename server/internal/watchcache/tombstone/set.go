@@ -28,7 +28,7 @@ type Tombstone struct {
 // the object's own bookkeeping, an estimate.
 const overhead = 512
 
-func (t *Tombstone) size() int64 { return overhead + int64(len(t.Last.JSON)) }
+func (t *Tombstone) size() int64 { return overhead + int64(t.Last.Size()) }
 
 // Entry makes the entry of the deletion anew. Forms that readers make of it are
 // not counted.

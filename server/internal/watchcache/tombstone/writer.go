@@ -155,6 +155,6 @@ func (w *Writer) complete(ctx context.Context, store storage.Reader, r *record) 
 	if o == nil || err != nil {
 		return false, err
 	}
-	r.written, r.created, r.metadata = o.Revision, o.CreatedRevision, cache.TombstoneMetadata(o).JSON
+	r.written, r.created, r.metadata = o.Revision, o.CreatedRevision, cache.TombstoneMetadata(o).JSON()
 	return true, nil
 }
