@@ -147,6 +147,9 @@ type Config struct {
 	TombstoneBytes int64
 	// TombstoneAge is for how long they are kept. Default 24 h.
 	TombstoneAge time.Duration
+	// CompressObjects has the caches hold objects compressed that were not written lately:
+	// less memory, and some microseconds for each object that is read.
+	CompressObjects bool
 	// Now is the clock by which history and tombstones age. Default
 	// time.Now.
 	Now func() time.Time

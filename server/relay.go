@@ -183,6 +183,7 @@ func (s *Server) serveRelay(ctx context.Context) error {
 		Cache: watchcache.Options{
 			ExactHistory: s.config.ExactHistory, Now: s.config.Now, Tombstones: s.config.TombstoneLimit,
 			TombstoneBytes: s.config.TombstoneBytes, TombstoneAge: s.config.TombstoneAge, Budget: budget,
+			CompressObjects: s.config.CompressObjects,
 		},
 	})
 	if err != nil {

@@ -204,6 +204,7 @@ func (s *Server) serve(ctx context.Context, store storage.Store, tracker *epoch.
 	caches := caches.New(table, meter.Counting(store), watchcache.Options{
 		ExactHistory: s.config.ExactHistory, Now: s.config.Now, Applied: s.eventApplied(),
 		Tombstones: s.config.TombstoneLimit, TombstoneBytes: s.config.TombstoneBytes, TombstoneAge: s.config.TombstoneAge,
+		CompressObjects: s.config.CompressObjects,
 	}, feed.Options{
 		Prefix: resourcePrefix, Logger: s.config.Logger, CheckInterval: s.config.SelfCheckInterval, Now: s.config.Now,
 		Tombstones: s.config.TombstoneLimit, TombstoneBytes: s.config.TombstoneBytes, TombstoneAge: s.config.TombstoneAge,

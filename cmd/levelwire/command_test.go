@@ -146,7 +146,7 @@ func TestFormerNameOfCoalescedHistory(t *testing.T) {
 func TestFlagsOfRelayAndServe(t *testing.T) {
 	args := []string{
 		"--audit-policy-file=policy.yaml", "--audit-log-path=audit.log", "--audit-log-batch-throttle-enable", "--audit-log-batch-throttle-qps=7", "--tracing-config-file=tracing.yaml",
-		"--http2-server=net/http", "--coalesced-history=false", "--tombstone-limit=5", "--tombstone-bytes=1Ki", "--tombstone-age=1m",
+		"--http2-server=net/http", "--coalesced-history=false", "--tombstone-limit=5", "--tombstone-bytes=1Ki", "--tombstone-age=1m", "--compress-objects",
 	}
 	var serve serverFlags
 	var relay relayFlags
@@ -165,7 +165,7 @@ func TestFlagsOfRelayAndServe(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got.Audit.PolicyFile != "policy.yaml" || got.Audit.LogPath != "audit.log" || got.Audit.LogDelivery.BatchesPerSecond != 7 || got.TracingConfigFile != "tracing.yaml" ||
-			got.HTTP2Server != server.HTTP2NetHTTP || !got.ExactHistory || got.TombstoneLimit != 5 || got.TombstoneBytes != 1024 || got.TombstoneAge != time.Minute {
+			got.HTTP2Server != server.HTTP2NetHTTP || !got.ExactHistory || got.TombstoneLimit != 5 || got.TombstoneBytes != 1024 || got.TombstoneAge != time.Minute || !got.CompressObjects {
 			t.Errorf("%+v", got)
 		}
 	}

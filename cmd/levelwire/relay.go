@@ -43,6 +43,7 @@ func (f *relayFlags) register(cmd *cobra.Command) {
 	registerSharedLimits(cmd, c)
 	flags.BoolVar(&c.Profiling, "profiling", false, "serve profiles of the process at /debug/pprof/")
 	registerCoalescedHistory(cmd, c, &f.coalesced)
+	registerMemory(cmd, c)
 	registerHTTP2Server(cmd, c)
 	f.audit.register(cmd, c)
 }

@@ -69,6 +69,7 @@ func (f *serverFlags) registerHistory(cmd *cobra.Command) {
 	registerCoalescedHistory(cmd, c, &f.coalesced)
 	flags.BoolVar(&f.coalesced, formerCoalescedFlag, true, "the former name of --coalesced-history")
 	_ = flags.MarkHidden(formerCoalescedFlag) // cannot fail: the flag exists
+	registerMemory(cmd, c)
 }
 
 // registerCoalescedHistory adds the flags about what watches from before the kept events get.
@@ -78,6 +79,11 @@ func registerCoalescedHistory(cmd *cobra.Command, c *server.Config, coalesced *b
 	flags.IntVar(&c.TombstoneLimit, "tombstone-limit", 0, "how many deletions of each resource are remembered for that (default 50000)")
 	flags.Var((*cli.ByteSize)(&c.TombstoneBytes), "tombstone-bytes", "how many bytes these may take (default 32Mi)")
 	flags.DurationVar(&c.TombstoneAge, "tombstone-age", 0, "for how long they are remembered (default 24h)")
+}
+
+// registerMemory adds the flags about what caches take: docs/operators/memory.md.
+func registerMemory(cmd *cobra.Command, c *server.Config) {
+	cmd.Flags().BoolVar(&c.CompressObjects, "compress-objects", false, "hold objects that were not written lately compressed: a third of the memory or less for many objects that are alike, and some microseconds for each that is read")
 }
 
 func registerHTTP2Server(cmd *cobra.Command, c *server.Config) {
