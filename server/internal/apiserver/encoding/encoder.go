@@ -181,7 +181,8 @@ func (p Encoder) decode(ctx context.Context, o *watchcache.Object) (resource.Obj
 // protobuf returns an object's protobuf envelope.
 func (p Encoder) protobuf(ctx context.Context, o *watchcache.Object) ([]byte, error) {
 	return p.formOf(ctx, o, p.ids.protobuf, func(o *watchcache.Object) ([]byte, error) {
-		raw, err := p.message(ctx, nil, o)
+		var scratch []byte
+		raw, err := p.message(ctx, nil, o, &scratch)
 		if err != nil {
 			return nil, err
 		}
@@ -189,12 +190,11 @@ func (p Encoder) protobuf(ctx context.Context, o *watchcache.Object) ([]byte, er
 	})
 }
 
-// message appends an object's bare protobuf message.
-func (p Encoder) message(ctx context.Context, dst []byte, o *watchcache.Object) ([]byte, error) {
+// message appends an object's bare protobuf message. A compressed object is decompressed
+// into scratch.
+func (p Encoder) message(ctx context.Context, dst []byte, o *watchcache.Object, scratch *[]byte) ([]byte, error) {
 	p.countEncode("protobuf")
 	if p.res.Storage == nil {
-		scratch := itemBuffers.Get().(*[]byte)
-		defer returnItems(scratch)
 		return p.res.AppendProtobuf(dst, o.ReadJSON(scratch))
 	}
 	obj, err := p.decode(ctx, o)

@@ -135,7 +135,6 @@ func (p Encoder) borrowItems(ctx context.Context, run watchcache.Run) (*[]byte, 
 // itemAppender returns the function that appends an object as it stands in a
 // list, chosen once for many. Items of a JSON list are not separated by it.
 func (p Encoder) itemAppender(ctx context.Context) func([]byte, *watchcache.Object) ([]byte, error) {
-	var scratch []byte
 	switch {
 	case p.form.Media == Protobuf:
 		message := p.bareMessages(ctx)
@@ -157,6 +156,7 @@ func (p Encoder) itemAppender(ctx context.Context) func([]byte, *watchcache.Obje
 		}
 	case p.form.As == AsMetadata:
 		head := metadataHead(p.form.MetaVersion)
+		var scratch []byte
 		return func(dst []byte, o *watchcache.Object) ([]byte, error) {
 			shown, err := p.readJSON(ctx, o, &scratch)
 			if err != nil {
@@ -169,6 +169,7 @@ func (p Encoder) itemAppender(ctx context.Context) func([]byte, *watchcache.Obje
 	if isCustom(p.res) {
 		skip = 0
 	}
+	var scratch []byte
 	return func(dst []byte, o *watchcache.Object) ([]byte, error) {
 		shown, err := p.readJSON(ctx, o, &scratch)
 		if err != nil {
@@ -184,11 +185,11 @@ func (p Encoder) itemAppender(ctx context.Context) func([]byte, *watchcache.Obje
 // bareMessages returns the function that makes an object's protobuf message,
 // without an envelope. What it returns is valid until the next call.
 func (p Encoder) bareMessages(ctx context.Context) func(*watchcache.Object) ([]byte, error) {
-	var scratch []byte
+	var buf, scratch []byte
 	return func(o *watchcache.Object) (_ []byte, err error) {
 		if p.form.As == AsObject && p.noCache && !o.HasForm(p.ids.protobuf, p.res.Generation) {
-			scratch, err = p.message(ctx, scratch[:0], o)
-			return scratch, err
+			buf, err = p.message(ctx, buf[:0], o, &scratch)
+			return buf, err
 		}
 		envelope, err := p.envelope(ctx, o)
 		if err != nil {
@@ -202,12 +203,12 @@ func (p Encoder) bareMessages(ctx context.Context) func(*watchcache.Object) ([]b
 // difference: a whole document in JSON, a bare message in protobuf. What it
 // returns is valid until the next call.
 func (p Encoder) DocumentAppender(ctx context.Context) func(*watchcache.Object) ([]byte, error) {
-	var scratch []byte
 	switch {
 	case p.form.Media == Protobuf:
 		return p.bareMessages(ctx)
 	case p.form.As == AsMetadata:
 		return func(o *watchcache.Object) ([]byte, error) { return p.metadata(ctx, o, false) }
 	}
+	var scratch []byte
 	return func(o *watchcache.Object) ([]byte, error) { return p.readJSON(ctx, o, &scratch) }
 }

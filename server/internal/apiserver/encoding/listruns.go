@@ -94,12 +94,10 @@ func (l *listWriter) isAsCached(run watchcache.Run, ids blockIDs) (bool, error) 
 	if l.encoder.res.Storage == nil {
 		return true, nil
 	}
-	scratch := itemBuffers.Get().(*[]byte)
-	defer returnItems(scratch)
 	looked := false
 	for i := range run.Len() {
 		o := run.Object(i)
-		stored := o.ReadJSON(scratch)
+		stored := o.ReadJSON(&l.scratch)
 		if l.encoder.asStored(o, stored) {
 			continue
 		}
@@ -124,8 +122,6 @@ func (l *listWriter) writeCached(run watchcache.Run) error {
 	if l.custom {
 		between, begin, skip = comma, nil, 0
 	}
-	scratch := itemBuffers.Get().(*[]byte)
-	defer returnItems(scratch)
 	for i := range run.Len() {
 		head := between
 		if i == 0 {
@@ -134,7 +130,7 @@ func (l *listWriter) writeCached(run watchcache.Run) error {
 		if _, err := l.answer.Write(head); err != nil {
 			return err
 		}
-		if _, err := l.answer.Write(run.Object(i).ReadJSON(scratch)[skip:]); err != nil {
+		if _, err := l.answer.Write(run.Object(i).ReadJSON(&l.scratch)[skip:]); err != nil {
 			return err
 		}
 	}
