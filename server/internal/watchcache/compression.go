@@ -48,6 +48,7 @@ func (c *Cache) ownAttributes(changes []Change) {
 	for i := range changes {
 		if o := changes[i].Object; o != nil {
 			o.OwnAttributes()
+			changes[i].Key = o.Key
 		}
 	}
 }

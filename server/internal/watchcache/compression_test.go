@@ -174,15 +174,49 @@ func TestCompressedAttributesHoldNoJSON(t *testing.T) {
 		if o.Compressible() || o.HeldBytes() >= int64(o.Size()) {
 			t.Fatalf("%s is not compressed", o.Key)
 		}
-		strings := append([]string{o.Key, o.Attributes.Name, o.Attributes.Namespace, o.Attributes.UID}, o.Attributes.Fields...)
-		for _, l := range o.Attributes.Labels {
-			strings = append(strings, l.Key, l.Value)
+		checkApart(t, texts[i], append(stringsOf(o), o.Key)...)
+	}
+}
+
+// TestKeysHoldNoJSON: an object without a namespace may come with its name for a key, as those
+// that a relay receives do.
+func TestKeysHoldNoJSON(t *testing.T) {
+	c := New(nodeResource(), Options{CompressObjects: true})
+	var texts [][]byte
+	for i := range 200 {
+		json := fmt.Appendf(nil, `{"kind":"Node","apiVersion":"v1","metadata":{"resourceVersion":"%d","name":"node-%d","uid":"u%d","managedFields":%s}}`, 11+i, i, i, managed)
+		attributes, err := c.Resource().Attributes(json)
+		if err != nil {
+			t.Fatal(err)
 		}
-		begin := uintptr(unsafe.Pointer(unsafe.SliceData(texts[i])))
-		for _, s := range strings {
-			if at := uintptr(unsafe.Pointer(unsafe.StringData(s))); at >= begin && at < begin+uintptr(len(texts[i])) {
-				t.Fatalf("%q of %s lies in the JSON", s, o.Key)
-			}
+		o, err := NewObject(attributes.Name, storage.Revision(11+i), attributes, json)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, json)
+		c.Apply([]Change{{Key: o.Key, Object: o, Revision: o.Revision}})
+	}
+	for key, o := range c.Tree().Range("", "") {
+		checkApart(t, texts[o.Revision-11], append(stringsOf(o), o.Key, key)...)
+	}
+}
+
+// stringsOf are the strings of an object's attributes.
+func stringsOf(o *Object) []string {
+	list := append([]string{o.Attributes.Name, o.Attributes.Namespace, o.Attributes.UID}, o.Attributes.Fields...)
+	for _, l := range o.Attributes.Labels {
+		list = append(list, l.Key, l.Value)
+	}
+	return list
+}
+
+// checkApart fails if a string lies in the JSON.
+func checkApart(t *testing.T, json []byte, list ...string) {
+	t.Helper()
+	begin := uintptr(unsafe.Pointer(unsafe.SliceData(json)))
+	for _, s := range list {
+		if at := uintptr(unsafe.Pointer(unsafe.StringData(s))); at >= begin && at < begin+uintptr(len(json)) {
+			t.Fatalf("%q lies in the JSON %s", s, json)
 		}
 	}
 }

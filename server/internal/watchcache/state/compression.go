@@ -66,9 +66,9 @@ func (r Compression) Install() (saved int64) {
 	return int64(o.length) - r.compressed.size()
 }
 
-// Compressible reports whether the object is not compressed, and would be out of memory
-// if it were.
-func (o *Object) Compressible() bool { return o.apart && o.first.Load() != nil }
+// Compressible reports whether compressing the object frees memory: it is not compressed
+// yet, and its attributes do not share the JSON.
+func (o *Object) Compressible() bool { return o.ownsAttributes && o.first.Load() != nil }
 
 const (
 	dictionaryBytes = 64 << 10 // no distance within a dictionary is longer

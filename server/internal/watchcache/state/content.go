@@ -63,9 +63,14 @@ func (o *Object) HeldBytes() int64 {
 }
 
 // OwnAttributes gives the attributes strings of their own, so that they do not keep the
-// JSON in memory. It must be called before the object is shared.
+// JSON in memory; and the key of an object without a namespace, which may be its name. It
+// must be called before the object is shared.
 func (o *Object) OwnAttributes() {
-	if !o.apart {
-		o.Attributes, o.apart = o.Attributes.Clone(), true
+	if o.ownsAttributes {
+		return
+	}
+	o.Attributes, o.ownsAttributes = o.Attributes.Clone(), true
+	if o.Key == o.Attributes.Name {
+		o.Key = o.Attributes.Name
 	}
 }

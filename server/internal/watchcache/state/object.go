@@ -37,12 +37,12 @@ type Object struct {
 	compressed atomic.Pointer[compressed]
 	length     int // of the JSON
 
-	seal      seal
-	tombstone bool             // the JSON is only the tombstone metadata of a deleted object
-	apart     bool             // OwnAttributes has been called
-	written   storage.Revision // 0: Revision
-	forms     atomic.Pointer[form]
-	counter   atomic.Pointer[ByteCounter] // nil: forms are not counted
+	seal           seal
+	tombstone      bool             // the JSON is only the tombstone metadata of a deleted object
+	ownsAttributes bool             // OwnAttributes has been called
+	written        storage.Revision // 0: Revision
+	forms          atomic.Pointer[form]
+	counter        atomic.Pointer[ByteCounter] // nil: forms are not counted
 }
 
 // NewObject makes an object from its cached form and the attributes that were
@@ -135,7 +135,7 @@ func (o *Object) InheritFrom(previous *Object) {
 
 // AtRevision returns the same content with another revision.
 func (o *Object) AtRevision(revision storage.Revision) *Object {
-	out := &Object{Key: o.Key, Revision: revision, Attributes: o.Attributes, written: o.Written(), apart: o.apart}
+	out := &Object{Key: o.Key, Revision: revision, Attributes: o.Attributes, written: o.Written(), ownsAttributes: o.ownsAttributes}
 	json := o.JSON()
 	if start, end, ok := revisionDigits(json, o.Revision); ok {
 		moved := make([]byte, 0, len(json)+4)
