@@ -108,7 +108,7 @@ func New(res *resource.Resource, opts Options) *Cache {
 	c.formBytes.Store(new(state.ByteCounter))
 	c.blocks = state.NewBlocks(c.opts.BlockBytes)
 	c.newTraits = state.NewTraits(res)
-	if c.opts.CompressObjects {
+	if c.opts.CompressObjects && !holdsSecrets(res) {
 		c.compressor = state.NewCompressor(state.CompressorOptions{Always: c.opts.CompressAtOnce})
 	}
 	_, c.custom = res.New().(*unstructured.Unstructured)

@@ -3,6 +3,10 @@ package watchcache
 import (
 	"math"
 	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/levelwire/levelwire/server/internal/resource"
 )
 
 const (
@@ -16,6 +20,13 @@ const (
 	// Each has paid when it was made, but a few objects that stay may hold many.
 	dictionaryShare = 32
 )
+
+// holdsSecrets reports whether the objects are Secrets, which are not compressed: a dictionary
+// would keep copies of those that were deleted, and the size of a Secret that a user writes
+// would say how much of it the others have.
+func holdsSecrets(res *resource.Resource) bool {
+	return res.Group == corev1.GroupName && res.Plural == "secrets"
+}
 
 // Compress compresses objects that a source has listed and is about to fill the cache
 // with, if the cache is to hold its objects compressed. It leaves out those that the

@@ -161,6 +161,30 @@ func TestFewObjectsAreNotCompressed(t *testing.T) {
 	}
 }
 
+// TestSecretsAreNotCompressed: a dictionary would hold what was deleted.
+func TestSecretsAreNotCompressed(t *testing.T) {
+	secrets := *podResource()
+	secrets.Plural = "secrets"
+	c := New(&secrets, Options{CompressObjects: true, CompressAtOnce: true, HistoryEvents: 1})
+	objects := replicas(t, c, 1000)
+	c.Compress(objects)
+	if _, err := c.Fill(objects, 10); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 10 {
+		o := replicaObject(t, c, i, "Running", storage.Revision(11+i))
+		c.Apply([]Change{{Key: o.Key, Object: o, Revision: o.Revision}})
+	}
+	for o := range c.Current().Range("", "") {
+		if o.HeldBytes() != int64(o.Size()) {
+			t.Fatalf("%s is compressed", o.Key)
+		}
+	}
+	if s := c.Stats(); s.HeldBytes != s.ObjectBytes {
+		t.Errorf("objects of %d bytes take %d", s.ObjectBytes, s.HeldBytes)
+	}
+}
+
 // TestCompressedAttributesHoldNoJSON: otherwise the JSON would stay in memory.
 func TestCompressedAttributesHoldNoJSON(t *testing.T) {
 	c := New(podResource(), Options{CompressObjects: true})

@@ -43,7 +43,7 @@ type Options struct {
 	// and must not block; nil: it is not called.
 	Applied func(storePrefix, key string, revision storage.Revision)
 	// CompressObjects holds objects compressed that have not been written lately: those
-	// whose latest event has left the log.
+	// whose latest event has left the log. Secrets are never compressed.
 	CompressObjects bool
 	// CompressAtOnce has CompressObjects compress each object right after it was written,
 	// whether or not that saves memory: for tests.
