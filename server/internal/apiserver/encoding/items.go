@@ -133,7 +133,8 @@ func (p Encoder) borrowItems(ctx context.Context, run watchcache.Run) (*[]byte, 
 }
 
 // itemAppender returns the function that appends an object as it stands in a
-// list, chosen once for many. Items of a JSON list are not separated by it.
+// list, chosen once for many. Items of a JSON list are not separated by it. What is
+// compressed is decompressed behind dst, and moved to where it belongs.
 func (p Encoder) itemAppender(ctx context.Context) func([]byte, *watchcache.Object) ([]byte, error) {
 	switch {
 	case p.form.Media == Protobuf:
@@ -156,22 +157,23 @@ func (p Encoder) itemAppender(ctx context.Context) func([]byte, *watchcache.Obje
 		}
 	case p.form.As == AsMetadata:
 		head := metadataHead(p.form.MetaVersion)
-		var scratch []byte
 		return func(dst []byte, o *watchcache.Object) ([]byte, error) {
-			shown, err := p.readJSON(ctx, o, &scratch)
+			item := append(dst, head...)
+			room := item[len(item):]
+			shown, err := p.readJSON(ctx, o, &room)
 			if err != nil {
 				return dst, err
 			}
-			return append(append(append(dst, head...), metadataOf(p.res, shown)...), '}'), nil
+			return append(append(item, metadataOf(p.res, shown)...), '}'), nil
 		}
 	}
 	skip := len(p.res.Prefix()) - 1
 	if isCustom(p.res) {
 		skip = 0
 	}
-	var scratch []byte
 	return func(dst []byte, o *watchcache.Object) ([]byte, error) {
-		shown, err := p.readJSON(ctx, o, &scratch)
+		room := dst[len(dst):]
+		shown, err := p.readJSON(ctx, o, &room)
 		if err != nil {
 			return dst, err
 		}
@@ -185,11 +187,11 @@ func (p Encoder) itemAppender(ctx context.Context) func([]byte, *watchcache.Obje
 // bareMessages returns the function that makes an object's protobuf message,
 // without an envelope. What it returns is valid until the next call.
 func (p Encoder) bareMessages(ctx context.Context) func(*watchcache.Object) ([]byte, error) {
-	var buf, scratch []byte
+	var buf struct{ message, json []byte } // in one allocation
 	return func(o *watchcache.Object) (_ []byte, err error) {
 		if p.form.As == AsObject && p.noCache && !o.HasForm(p.ids.protobuf, p.res.Generation) {
-			buf, err = p.message(ctx, buf[:0], o, &scratch)
-			return buf, err
+			buf.message, err = p.message(ctx, buf.message[:0], o, &buf.json)
+			return buf.message, err
 		}
 		envelope, err := p.envelope(ctx, o)
 		if err != nil {
