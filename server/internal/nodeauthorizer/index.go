@@ -49,6 +49,18 @@ func (x *index) replacePods(_ context.Context, objects watchcache.Snapshot) {
 	}
 }
 
+// podsOf appends the keys of the pods of a node in a namespace.
+func (x *index) podsOf(keys []string, node, namespace string) []string {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	for key := range x.pods[node] {
+		if len(key) > len(namespace) && key[len(namespace)] == '/' && key[:len(namespace)] == namespace {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
 // addPod is called while mu is held.
 func (x *index) addPod(o *watchcache.Object) {
 	node := o.Attributes.Fields[x.nodeField]

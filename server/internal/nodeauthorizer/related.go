@@ -87,13 +87,9 @@ func (n *Authorizer) podRefersTo(ctx context.Context, node, resource, namespace,
 	if err := n.follower.CatchUp(ctx); err != nil {
 		return false, err
 	}
-	n.index.mu.RLock()
-	defer n.index.mu.RUnlock()
+	var room [128]string
 	var scratch []byte
-	for key := range n.index.pods[node] {
-		if len(key) <= len(namespace) || key[len(namespace)] != '/' || key[:len(namespace)] != namespace {
-			continue
-		}
+	for _, key := range n.index.podsOf(room[:0], node, namespace) {
 		o, ok := objects.Get(key)
 		if !ok || o.Attributes.Fields[n.index.nodeField] != node || resource != podreference.Claims && !hasString(o.ReadJSON(&scratch), name) {
 			continue
