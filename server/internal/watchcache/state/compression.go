@@ -72,6 +72,7 @@ func (o *Object) Compressible() bool { return o.ownsAttributes && o.first.Load()
 
 const (
 	dictionaryBytes = 64 << 10 // no distance within a dictionary is longer
+	dictionarySpare = 16       // of these, behind the sample: otherwise s2 would copy it
 	sampleBytes     = 16 << 10 // that one object gives to a dictionary
 	triedObjects    = 8        // with which two dictionaries are compared
 )
@@ -87,16 +88,16 @@ func (*dictionary) size() int64 { return dictionaryBytes }
 
 // newDictionary makes a dictionary of a sample of the objects, evenly spaced.
 func newDictionary(objects []*Object) *dictionary {
-	const spare = 16 // so that s2 does not copy it
-	content := make([]byte, 0, dictionaryBytes+spare)
+	const most = dictionaryBytes - dictionarySpare
+	content := make([]byte, 0, dictionaryBytes)
 	total := 0
 	for _, o := range objects {
 		total += min(o.length, sampleBytes)
 	}
-	samples := max(1, min(len(objects), dictionaryBytes*len(objects)/max(total, 1)))
+	samples := max(1, min(len(objects), most*len(objects)/max(total, 1)))
 	for i := range samples {
 		json := objects[i*len(objects)/samples].JSON()
-		json = json[:min(len(json), sampleBytes, dictionaryBytes-len(content))]
+		json = json[:min(len(json), sampleBytes, most-len(content))]
 		content = append(content, json...)
 	}
 	if len(content) < s2.MinDictSize {
