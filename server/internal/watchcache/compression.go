@@ -74,6 +74,15 @@ func (c *Cache) addCold(o *Object) {
 	c.coldBytes += int64(o.Size())
 }
 
+// forgetReplaced forgets the noted objects that a fill has not taken over. The lock is held.
+func (c *Cache) forgetReplaced() {
+	c.cold = slices.DeleteFunc(c.cold, func(o *Object) bool { return !c.isLatest(o) })
+	c.coldBytes = 0
+	for _, o := range c.cold {
+		c.coldBytes += int64(o.Size())
+	}
+}
+
 func (c *Cache) isLatest(o *Object) bool {
 	latest, _ := c.state.Load().tree.Get(o.Key)
 	return latest == o

@@ -153,6 +153,33 @@ func TestShortenedLogsCompress(t *testing.T) {
 	}
 }
 
+// TestObjectsThatAFillTakesOverAreCompressed: the fill has dropped their events.
+func TestObjectsThatAFillTakesOverAreCompressed(t *testing.T) {
+	const n = 1000
+	c := filledWith(t, Options{CompressObjects: true}, 0)
+	for i := range n {
+		o := replicaObject(t, c, i, "Running", storage.Revision(11+i))
+		c.Apply([]Change{{Key: o.Key, Object: o, Revision: o.Revision}})
+	}
+	var taken []*Object
+	for o := range c.Current().Range("", "") {
+		if len(taken) < n-100 {
+			taken = append(taken, o)
+		}
+	}
+	c.Compress(taken) // which leaves them as they are: their events are in the log
+	if s := c.Stats(); s.HeldBytes != s.ObjectBytes {
+		t.Fatalf("objects of %d bytes take %d before the fill", s.ObjectBytes, s.HeldBytes)
+	}
+	if _, err := c.Refill(taken, 11+n, true); err != nil {
+		t.Fatal(err)
+	}
+	checkHeld(t, c)
+	if s := c.Stats(); s.HeldBytes > s.ObjectBytes/2 {
+		t.Errorf("objects of %d bytes take %d", s.ObjectBytes, s.HeldBytes)
+	}
+}
+
 // TestFewObjectsAreNotCompressed: a dictionary would take more than it saves.
 func TestFewObjectsAreNotCompressed(t *testing.T) {
 	c := filledWith(t, Options{CompressObjects: true}, 20)

@@ -52,6 +52,7 @@ func (c *Cache) Refill(objects []*Object, revision storage.Revision, anew bool) 
 		}
 	}
 	c.replace(tree, revision)
+	c.compressCold()
 	c.counters.resets.Add(1)
 	return len(discrepancies), nil
 }
@@ -89,7 +90,6 @@ func (c *Cache) replace(tree btree.Tree[*Object], revision storage.Revision) {
 	c.formBytes.Store(counter)
 	c.counters.objectBytes.Store(size)
 	c.counters.heldBytes.Store(held)
-	c.cold, c.coldBytes = nil, 0
 	c.checkpoints = nil
 	c.summary = nil
 	c.shared, c.evictedPart, c.replacedAt = nil, false, revision
@@ -103,6 +103,7 @@ func (c *Cache) replace(tree btree.Tree[*Object], revision storage.Revision) {
 		defer c.wakeAll()
 	}
 	c.setState(cacheState{tree: tree, revision: revision, logEnd: c.log.End()})
+	c.forgetReplaced()
 }
 
 // Open makes the cache ready after the first Refill. Until then reads wait: the
