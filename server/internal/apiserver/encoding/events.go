@@ -171,7 +171,8 @@ func (f *EventEncoder) appendObject(ctx context.Context, dst []byte, o *watchcac
 		}
 		return f.appendTable(dst, o.Revision, row)
 	}
-	shown, err := f.encoder.json(ctx, o)
+	room := dst[len(dst):] // where a compressed object is decompressed
+	shown, err := f.encoder.readJSON(ctx, o, &room)
 	return append(dst, shown...), err
 }
 
