@@ -15,8 +15,10 @@ const bindTimeout = 30 * time.Second
 
 // bind posts the decision. On failure the room is given back and the pod is
 // tried again: the binding may have reached the server all the same, and then
-// its watch event charges the pod anew.
-func (s *Scheduler) bind(ctx context.Context, pod *corev1.Pod, node string) {
+// its watch event charges the pod anew. Room for which others have left is kept
+// free for the pod: if they came back, they would have to leave again, for each
+// time that the binding fails.
+func (s *Scheduler) bind(ctx context.Context, pod *corev1.Pod, node string, nominated bool) {
 	key := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 	bindCtx, cancel := context.WithTimeout(ctx, bindTimeout)
 	defer cancel()
@@ -30,6 +32,9 @@ func (s *Scheduler) bind(ctx context.Context, pod *corev1.Pod, node string) {
 		return
 	}
 	if s.ledger.releaseAssumed(pod.UID) {
+		if nominated {
+			s.nominate(pod, node)
+		}
 		s.retryWaiting()
 	}
 	if ctx.Err() != nil || apierrors.IsNotFound(err) {

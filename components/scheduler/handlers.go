@@ -35,6 +35,9 @@ func (s *Scheduler) podChanged(old, pod *corev1.Pod) {
 	if old == nil && s.responsible(pod) && pod.Status.NominatedNodeName != "" { // by the scheduler that ran before
 		s.ledger.nominate(pod, pod.Status.NominatedNodeName)
 	}
+	if !s.responsible(pod) && s.ledger.withdrawn(pod.UID) { // deleted, but kept by a finalizer, or ended
+		s.retryWaiting()
+	}
 	// A pod's own status updates do not change where it fits.
 	if s.responsible(pod) && (old == nil || !equality.Semantic.DeepEqual(old.Spec, pod.Spec)) {
 		s.loop.AddPriority(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, priority(pod))

@@ -160,18 +160,18 @@ func (l *ledger) charged(uid types.UID) bool {
 }
 
 // put replaces a pod's charge and reports whether another one was taken back
-// for it.
+// for it, or room is not kept free for it any more.
 func (l *ledger) put(uid types.UID, c charge) (freed bool) {
-	l.withdraw(uid)
+	freed = l.withdraw(uid) // it may have another node than the one on which room was kept free
 	if old, ok := l.pods[uid]; ok {
 		c.leaving = c.leaving || old.leaving
 		if old.node == c.node && old.amounts.equal(c.amounts) {
 			l.countPriorities(old.pod, -1)
 			l.countPriorities(c.pod, 1)
 			l.pods[uid] = c
-			return false
+			return freed
 		}
-		freed = l.drop(uid)
+		freed = l.drop(uid) || freed
 	}
 	l.countPriorities(c.pod, 1)
 	l.pods[uid] = c

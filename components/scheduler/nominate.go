@@ -52,6 +52,13 @@ func (l *ledger) withdraw(uid types.UID) bool {
 	return true
 }
 
+// withdrawn is withdraw for those who do not have mu.
+func (l *ledger) withdrawn(uid types.UID) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.withdraw(uid)
+}
+
 // nominatedFor returns the node on which room is kept free for a pod, or "".
 func (l *ledger) nominatedFor(uid types.UID) string {
 	l.mu.Lock()
@@ -59,12 +66,13 @@ func (l *ledger) nominatedFor(uid types.UID) string {
 	return l.nominations[uid].node
 }
 
-// awaitsVictims reports whether a pod has a node that less important pods are about to leave.
-func (l *ledger) awaitsVictims(pod *corev1.Pod) bool {
+// awaitsVictims reports whether a pod has a node that less important pods are about to leave, and on which it may run: a node
+// that does not answer any more keeps them for ever.
+func (l *ledger) awaitsVictims(r *request) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n, ok := l.nominations[pod.UID]
-	if !ok || l.nodes[n.node].node == nil {
+	n, ok := l.nominations[r.pod.UID]
+	if !ok || l.nodes[n.node].node == nil || r.unfit(l.nodes[n.node].node) != "" {
 		return false
 	}
 	for _, c := range l.pods {
@@ -75,13 +83,15 @@ func (l *ledger) awaitsVictims(pod *corev1.Pod) bool {
 	return false
 }
 
-// stays notes that a pod does not leave, after all.
-func (l *ledger) stays(uid types.UID) {
+// stay notes that pods do not leave, after all, except those that are being deleted.
+func (l *ledger) stay(victims []*corev1.Pod) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if c, ok := l.pods[uid]; ok {
-		c.leaving = false
-		l.pods[uid] = c
+	for _, victim := range victims {
+		if c, ok := l.pods[victim.UID]; ok {
+			c.leaving = c.pod.DeletionTimestamp != nil
+			l.pods[victim.UID] = c
+		}
 	}
 }
 

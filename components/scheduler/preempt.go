@@ -28,20 +28,19 @@ func (s *Scheduler) preempt(ctx context.Context, pod *corev1.Pod, rooms uint64) 
 	if policy := pod.Spec.PreemptionPolicy; policy != nil && *policy == corev1.PreemptNever || tooMany(&pod.Spec) != "" {
 		return nil
 	}
-	if !s.ledger.hasBelow(priority(pod)) || s.ledger.awaitsVictims(pod) {
+	request := newRequest(pod)
+	if s.ledger.awaitsVictims(&request) {
 		return nil
 	}
-	request, nodes := newRequest(pod), s.ledger.nodeChanges()
-	if _, ok := s.futile.find(&request, rooms, nodes); ok {
-		return nil
-	}
-	p := s.ledger.preemptionFor(&request)
+	p := s.helpful(&request, rooms)
 	if p == nil {
-		s.futile.add(&request, rooms, nodes, "")
+		if s.ledger.withdrawn(pod.UID) { // others may fit into what was kept free for it
+			s.retryWaiting()
+		}
 		return nil
 	}
-	if s.ledger.nominate(pod, p.node, p.victims...) {
-		s.retryWaiting()
+	if !s.nominate(pod, p.node, p.victims...) {
+		return nil
 	}
 	select {
 	case s.binders <- struct{}{}:
@@ -55,20 +54,58 @@ func (s *Scheduler) preempt(ctx context.Context, pod *corev1.Pod, rooms uint64) 
 	return nil
 }
 
-// evict deletes the victims of a preemption. Of one that cannot be deleted, the ledger forgets that it was to leave, so that
-// the next decision may be another one.
+// helpful returns the preemption for a request, or nil. It looks at no pod if there was none for a request like this one since
+// room last appeared.
+func (s *Scheduler) helpful(request *request, rooms uint64) *preemption {
+	if !s.ledger.hasBelow(request.priority) {
+		return nil
+	}
+	nodes := s.ledger.nodeChanges()
+	if _, ok := s.futile.find(request, rooms, nodes); ok {
+		return nil
+	}
+	p := s.ledger.preemptionFor(request)
+	if p == nil {
+		s.futile.add(request, rooms, nodes, "")
+	}
+	return p
+}
+
+// nominate keeps room on a node free for a pod, for which victims leave, unless the pod has gone meanwhile or has a node: then
+// the handler may have looked for a nomination before there was one.
+func (s *Scheduler) nominate(pod *corev1.Pod, node string, victims ...*corev1.Pod) bool {
+	freed := s.ledger.nominate(pod, node, victims...)
+	known, ok := s.pods.Lister().Get(pod.Namespace, pod.Name)
+	waits := ok && known.UID == pod.UID && s.responsible(known)
+	if !waits {
+		freed = s.ledger.withdrawn(pod.UID) || freed
+		s.ledger.stay(victims)
+	}
+	if freed {
+		s.retryWaiting()
+	}
+	return waits
+}
+
+// evict deletes the victims of a preemption, as long as they leave for something: until one of them cannot be deleted, or the
+// pod has found room elsewhere or has gone. The ledger forgets that the others were to leave, so that the next decision may be
+// another one.
 func (s *Scheduler) evict(ctx context.Context, pod *corev1.Pod, p *preemption) {
 	ctx, cancel := context.WithTimeout(ctx, bindTimeout)
 	defer cancel()
-	for _, victim := range p.victims {
+	for i, victim := range p.victims {
 		if victim.DeletionTimestamp != nil {
 			continue
 		}
+		if s.ledger.nominatedFor(pod.UID) != p.node {
+			s.ledger.stay(p.victims[i:])
+			return
+		}
 		if err := s.evictOne(ctx, victim); err != nil {
 			s.log.Warn("a pod could not be deleted for a more important one", "pod", controller.KeyOf(victim), "for", controller.KeyOf(pod), "error", err)
-			s.ledger.stays(victim.UID)
+			s.ledger.stay(p.victims[i:])
 			s.retryWaiting()
-			continue
+			return
 		}
 		s.events.Normal(victim, "Preempted", "Preempted by pod %s on node %s", pod.UID, p.node)
 	}
@@ -88,7 +125,7 @@ func (s *Scheduler) evictOne(ctx context.Context, victim *corev1.Pod) error {
 	}
 	pods := s.podAPI.Namespace(victim.Namespace)
 	_, err = pods.Patch(ctx, victim.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
-	if err == nil {
+	if err == nil || apierrors.IsConflict(err) { // others write the status, too, and the deletion looks at the uid for itself
 		err = pods.Delete(ctx, victim.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &victim.UID}})
 	}
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {

@@ -1,6 +1,10 @@
 package scheduler
 
 import (
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -8,6 +12,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/levelwire/levelwire/client"
 )
 
 // important gives a pod a priority, and has it run since so many minutes after noon.
@@ -85,7 +92,8 @@ func TestNominations(t *testing.T) {
 		t.Fatalf("%q", got)
 	}
 	s.ledger.nominate(nominated, "a", low)
-	if !s.ledger.awaitsVictims(nominated) {
+	request := newRequest(nominated)
+	if !s.ledger.awaitsVictims(&request) {
 		t.Error("it does not wait for the pod that is about to leave")
 	}
 	fits := func(what string, pod *corev1.Pod, want bool) {
@@ -96,7 +104,7 @@ func TestNominations(t *testing.T) {
 	}
 	fits("while the victim is there", nominated, false)
 	s.ledger.release(low.UID)
-	if s.ledger.awaitsVictims(nominated) {
+	if s.ledger.awaitsVictims(&request) {
 		t.Error("it waits for a pod that has left")
 	}
 	fits("the nominated pod", nominated, true)
@@ -116,5 +124,152 @@ func TestNominations(t *testing.T) {
 	}
 	if len(s.ledger.nominations) != 0 || len(s.ledger.nodes["a"].nominated) != 0 || len(s.ledger.priorities) != 0 {
 		t.Errorf("left behind: %v, %v, %v", s.ledger.nominations, s.ledger.nodes["a"].nominated, s.ledger.priorities)
+	}
+}
+
+// TestNominationsEnd: no room is kept free for a pod that needs none any more.
+func TestNominationsEnd(t *testing.T) {
+	for name, change := range map[string]func(*corev1.Pod){
+		"deleted, and kept by a finalizer": func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Now()} },
+		"ended":                            func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed },
+		"bound elsewhere by another":       func(p *corev1.Pod) { p.Spec.NodeName = "b" },
+	} {
+		s, err := New(nil, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.ledger.setNode(newNode("a", nil))
+		pod := newPod("p", "2", func(p *corev1.Pod) { p.Spec.SchedulerName = corev1.DefaultSchedulerName })
+		s.ledger.nominate(pod, "a")
+		changed := pod.DeepCopy()
+		change(changed)
+		rooms := s.waiting.roomsSeen()
+		s.podChanged(pod, changed)
+		if node, why := s.placed(newPod("other", "2", nil)); node != "a" {
+			t.Errorf("%s: another pod is refused: %s", name, why)
+		}
+		if s.waiting.roomsSeen() == rooms {
+			t.Errorf("%s: pods that wait are not tried again", name)
+		}
+	}
+}
+
+// TestPodThatGoesDuringItsDecision: when the informer has delivered already that a pod has gone, none leaves for it, and no room
+// is kept free.
+func TestPodThatGoesDuringItsDecision(t *testing.T) {
+	s, err := New(nil, Options{}) // its informer knows no pod
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.ledger.setNode(newNode("a", nil))
+	low := newPod("low", "2", important(1, 0))
+	low.Spec.NodeName = "a"
+	s.ledger.observe(low)
+	if err := s.preempt(t.Context(), newPod("gone", "2", important(10, 0)), 0); err != nil {
+		t.Error(err)
+	}
+	if len(s.ledger.nominations) != 0 || s.ledger.pods["low"].leaving {
+		t.Errorf("%v, the other pod leaves: %t", s.ledger.nominations, s.ledger.pods["low"].leaving)
+	}
+}
+
+// TestNominationThatHelpsNoMore: when a more important pod has taken the room, and there is no other, the rest of it is for all.
+func TestNominationThatHelpsNoMore(t *testing.T) {
+	s, err := New(nil, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.ledger.setNode(newNode("a", nil))
+	pod := newPod("nominated", "1500m", important(10, 0))
+	s.ledger.nominate(pod, "a")
+	s.ledger.assume(newPod("more", "1", important(11, 0)), "a")
+	if err := s.preempt(t.Context(), pod, 0); err != nil {
+		t.Error(err)
+	}
+	if node, why := s.placed(newPod("small", "1", important(1, 0))); node != "a" {
+		t.Error(why)
+	}
+}
+
+// TestNodeThatKeepsItsVictims: a pod does not wait for those that leave a node on which it may not run any more. One that does
+// not answer keeps them until somebody removes it.
+func TestNodeThatKeepsItsVictims(t *testing.T) {
+	s := schedulerOver(newNode("a", nil), newNode("b", nil))
+	for node, minute := range map[string]int{"a": 9, "b": 3} {
+		low := newPod("on-"+node, "2", important(1, minute))
+		low.Spec.NodeName = node
+		s.ledger.observe(low)
+	}
+	pod := newPod("nominated", "2", important(10, 0))
+	s.ledger.nominate(pod, "a", s.ledger.pods["on-a"].pod)
+	request := newRequest(pod)
+	if !s.ledger.awaitsVictims(&request) {
+		t.Error("it does not wait for the pod that leaves")
+	}
+	s.ledger.setNode(newNode("a", func(n *corev1.Node) {
+		n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoSchedule}}
+	}))
+	if s.ledger.awaitsVictims(&request) {
+		t.Error("it waits for a node that does not answer")
+	}
+	if got := s.preemptionOf(pod); got != "b: on-b" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestVictimsThatNeedNotLeave: when one victim cannot be deleted, or the pod has found room elsewhere, no further one is.
+func TestVictimsThatNeedNotLeave(t *testing.T) {
+	for name, c := range map[string]struct {
+		refused   string // to be deleted
+		nominated string
+		want      []string // are deleted
+	}{
+		"all leave":                    {"", "a", []string{"first", "second", "third"}},
+		"one cannot be deleted":        {"second", "a", []string{"first"}},
+		"the pod has found other room": {"", "b", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var deleted []string
+			api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				name := path.Base(r.URL.Path)
+				switch {
+				case r.Method == http.MethodDelete && name == c.refused:
+					w.WriteHeader(http.StatusForbidden)
+					_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`))
+					return
+				case r.Method == http.MethodDelete:
+					deleted = append(deleted, name)
+				}
+				_, _ = w.Write([]byte(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p"}}`))
+			}))
+			defer api.Close()
+			cl, err := client.New(&rest.Config{Host: api.URL}, client.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer cl.CloseIdleConnections()
+			s, err := New(cl, Options{Logger: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := &preemption{node: "a"}
+			for _, name := range []string{"first", "second", "third"} {
+				victim := newPod(name, "1", func(p *corev1.Pod) { p.Spec.NodeName = "a" })
+				s.ledger.observe(victim)
+				p.victims = append(p.victims, victim)
+			}
+			pod := newPod("important", "3", important(10, 0))
+			s.ledger.nominate(pod, c.nominated, p.victims...)
+			s.evict(t.Context(), pod, p)
+			if !slices.Equal(deleted, c.want) {
+				t.Errorf("deleted: %q, want %q", deleted, c.want)
+			}
+			for _, victim := range p.victims {
+				if s.ledger.pods[victim.UID].leaving != slices.Contains(c.want, victim.Name) {
+					t.Errorf("%s leaves: %t", victim.Name, s.ledger.pods[victim.UID].leaving)
+				}
+			}
+		})
 	}
 }

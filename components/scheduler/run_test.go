@@ -3,10 +3,14 @@ package scheduler_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
+	"net/http"
+	"path"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -58,8 +62,14 @@ func (b *bench) connect() *client.Client {
 // startScheduler returns what stops it without a goodbye.
 func (b *bench) startScheduler() (stop func()) {
 	b.t.Helper()
+	return b.startSchedulerThrough(nil)
+}
+
+// startSchedulerThrough is startScheduler with a transport of the test's, unless it is nil.
+func (b *bench) startSchedulerThrough(wrap func(http.RoundTripper) http.RoundTripper) (stop func()) {
+	b.t.Helper()
 	// It may do what the scheduler may, so that each test fails if it needs more.
-	c, err := client.New(b.server.UserConfig("system:kube-scheduler"), client.Options{ContentType: client.Protobuf})
+	c, err := client.New(b.server.UserConfig("system:kube-scheduler"), client.Options{ContentType: client.Protobuf, WrapTransport: wrap})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -351,4 +361,62 @@ func TestImportantPodTakesThePlaceOfAnother(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, pod, err)
 		}
 	}
+}
+
+// roundTripper is a function as a transport.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestBindingThatFailsKeepsItsRoom: when the binding of a pod fails for which another one has left, no pod takes the room that it
+// would have to leave again.
+func TestBindingThatFailsKeepsItsRoom(t *testing.T) {
+	b := newBench(t)
+	classes := client.For[*schedulingv1.PriorityClass](b.client)
+	if _, err := classes.Create(b.ctx, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"}, Value: 3}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b.createNode("small", "2")
+	refused, asked := make(chan struct{}, 1), make(chan string, 1)
+	var heard atomic.Bool // what became of the pod that comes later
+	b.startSchedulerThrough(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if name, of := path.Base(path.Dir(r.URL.Path)), path.Base(r.URL.Path); name == "comes" && heard.CompareAndSwap(false, true) {
+				asked <- of
+			} else if name == "high" && of == "binding" && !heard.Load() {
+				select {
+				case refused <- struct{}{}:
+				default:
+				}
+				return &http.Response{
+					StatusCode: http.StatusForbidden, Header: http.Header{"Content-Type": {"application/json"}}, Request: r,
+					Body: io.NopCloser(strings.NewReader(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`)),
+				}, nil
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	b.createPod("victim", "2")
+	b.awaitBound("victim")
+	b.createPod("high", "2", func(pod *corev1.Pod) { pod.Spec.PriorityClassName = "high" })
+	b.await("the victim is deleted", func(all map[string]*corev1.Pod) bool { return all["victim"].DeletionTimestamp != nil })
+	now := int64(0) // as its kubelet does
+	if err := b.pods.Delete(b.ctx, "victim", metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-refused:
+	case <-b.ctx.Done():
+		t.Fatal("the pod is not bound")
+	}
+	b.createPod("comes", "2")
+	select {
+	case of := <-asked:
+		if of != "status" {
+			t.Fatalf("of the other pod, its %s is written", of)
+		}
+	case <-b.ctx.Done():
+		t.Fatal("the other pod is not looked at")
+	}
+	b.awaitBound("high")
 }

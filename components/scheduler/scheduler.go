@@ -140,7 +140,7 @@ func (s *Scheduler) schedule(ctx context.Context, key controller.Key) (controlle
 	}
 	s.binding.Go(func() {
 		defer func() { <-s.binders }()
-		s.bind(ctx, pod, node)
+		s.bind(ctx, pod, node, nominated == node)
 	})
 	return controller.Result{Pending: true}, nil
 }
