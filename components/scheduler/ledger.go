@@ -18,7 +18,7 @@ import (
 type ledger struct {
 	mu    sync.Mutex
 	nodes map[string]*account
-	pods  map[types.UID]charge
+	pods  map[types.UID]*charge
 	// priorities counts pods by their priority.
 	priorities map[int]int
 	// nominations are what room is kept free for: pods without a node.
@@ -36,8 +36,41 @@ type account struct {
 	offers amounts
 	taken  amounts
 	ports  portSet // taken
+	// byPriority is taken, without ports, by the priority of those who have.
+	byPriority map[int]*amounts
+	// leaving are the charges of pods that are.
+	leaving map[types.UID]*charge
 	// nominated are the ledger's nominations for the node.
 	nominated map[types.UID]nomination
+}
+
+// count has the account know of a charge beside its amounts; with sign -1 no more.
+func (a *account) count(c *charge, sign int) {
+	p := priority(c.pod)
+	if a.byPriority == nil {
+		a.byPriority = map[int]*amounts{}
+	}
+	if a.byPriority[p] == nil {
+		a.byPriority[p] = &amounts{}
+	}
+	if a.byPriority[p].add(c.amounts, int64(sign)); a.byPriority[p].pods == 0 {
+		delete(a.byPriority, p)
+	}
+	switch {
+	case sign < 0:
+		delete(a.leaving, c.pod.UID)
+	case c.leaving:
+		a.leave(c)
+	}
+}
+
+// leave notes that a pod leaves.
+func (a *account) leave(c *charge) {
+	c.leaving = true
+	if a.leaving == nil {
+		a.leaving = map[types.UID]*charge{}
+	}
+	a.leaving[c.pod.UID] = c
 }
 
 // charge adds what a pod takes, or with sign -1 takes it back.
@@ -68,7 +101,7 @@ type amounts struct {
 
 func newLedger() *ledger {
 	return &ledger{
-		nodes: map[string]*account{}, pods: map[types.UID]charge{}, priorities: map[int]int{}, nominations: map[types.UID]nomination{},
+		nodes: map[string]*account{}, pods: map[types.UID]*charge{}, priorities: map[int]int{}, nominations: map[types.UID]nomination{},
 	}
 }
 
@@ -120,7 +153,7 @@ func (l *ledger) assume(pod *corev1.Pod, node string) bool {
 	if _, ok := l.pods[pod.UID]; ok {
 		return false
 	}
-	l.put(pod.UID, charge{node: node, amounts: amountsOf(pod), assumed: true, pod: pod})
+	l.put(pod.UID, &charge{node: node, amounts: amountsOf(pod), assumed: true, pod: pod})
 	return true
 }
 
@@ -132,7 +165,7 @@ func (l *ledger) observe(pod *corev1.Pod) (freed bool) {
 	if ended(pod) {
 		return l.drop(pod.UID)
 	}
-	return l.put(pod.UID, charge{node: pod.Spec.NodeName, amounts: amountsOf(pod), pod: pod, leaving: pod.DeletionTimestamp != nil})
+	return l.put(pod.UID, &charge{node: pod.Spec.NodeName, amounts: amountsOf(pod), pod: pod, leaving: pod.DeletionTimestamp != nil})
 }
 
 // release forgets a pod, and reports whether it held room.
@@ -148,7 +181,8 @@ func (l *ledger) release(uid types.UID) (freed bool) {
 func (l *ledger) releaseAssumed(uid types.UID) (freed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.pods[uid].assumed && l.drop(uid)
+	c, ok := l.pods[uid]
+	return ok && c.assumed && l.drop(uid)
 }
 
 // charged reports whether the pod has a node already.
@@ -161,27 +195,28 @@ func (l *ledger) charged(uid types.UID) bool {
 
 // put replaces a pod's charge and reports whether another one was taken back
 // for it, or room is not kept free for it any more.
-func (l *ledger) put(uid types.UID, c charge) (freed bool) {
+func (l *ledger) put(uid types.UID, c *charge) (freed bool) {
 	freed = l.withdraw(uid) // it may have another node than the one on which room was kept free
 	if old, ok := l.pods[uid]; ok {
 		c.leaving = c.leaving || old.leaving
 		if old.node == c.node && old.amounts.equal(c.amounts) {
-			l.countPriorities(old.pod, -1)
-			l.countPriorities(c.pod, 1)
+			l.count(old, -1)
+			l.count(c, 1)
 			l.pods[uid] = c
 			return freed
 		}
 		freed = l.drop(uid) || freed
 	}
-	l.countPriorities(c.pod, 1)
+	l.count(c, 1)
 	l.pods[uid] = c
 	l.account(c.node).charge(c.amounts, 1)
 	return freed
 }
 
-// countPriorities counts a pod, or with sign -1 no more.
-func (l *ledger) countPriorities(pod *corev1.Pod, sign int) {
-	p := priority(pod)
+// count has the ledger know of a charge by its priority, and whether the pod leaves; with sign -1 no more.
+func (l *ledger) count(c *charge, sign int) {
+	l.account(c.node).count(c, sign)
+	p := priority(c.pod)
 	if l.priorities[p] += sign; l.priorities[p] == 0 {
 		delete(l.priorities, p)
 	}
@@ -194,7 +229,7 @@ func (l *ledger) drop(uid types.UID) bool {
 		return withdrawn
 	}
 	delete(l.pods, uid)
-	l.countPriorities(c.pod, -1)
+	l.count(c, -1)
 	a := l.account(c.node)
 	a.charge(c.amounts, -1)
 	l.dropIfEmpty(c.node, a)

@@ -21,8 +21,7 @@ func (l *ledger) nominate(pod *corev1.Pod, node string, victims ...*corev1.Pod) 
 	defer l.mu.Unlock()
 	for _, victim := range victims {
 		if c, ok := l.pods[victim.UID]; ok {
-			c.leaving = true
-			l.pods[victim.UID] = c
+			l.account(c.node).leave(c)
 		}
 	}
 	if _, ok := l.pods[pod.UID]; ok {
@@ -75,8 +74,8 @@ func (l *ledger) awaitsVictims(r *request) bool {
 	if !ok || l.nodes[n.node].node == nil || r.unfit(l.nodes[n.node].node) != "" {
 		return false
 	}
-	for _, c := range l.pods {
-		if c.leaving && c.node == n.node && priority(c.pod) < n.priority {
+	for _, c := range l.nodes[n.node].leaving {
+		if priority(c.pod) < n.priority {
 			return true
 		}
 	}
@@ -88,9 +87,9 @@ func (l *ledger) stay(victims []*corev1.Pod) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, victim := range victims {
-		if c, ok := l.pods[victim.UID]; ok {
-			c.leaving = c.pod.DeletionTimestamp != nil
-			l.pods[victim.UID] = c
+		if c, ok := l.pods[victim.UID]; ok && c.pod.DeletionTimestamp == nil {
+			c.leaving = false
+			delete(l.account(c.node).leaving, victim.UID)
 		}
 	}
 }

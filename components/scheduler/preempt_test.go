@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
@@ -122,7 +124,8 @@ func TestNominations(t *testing.T) {
 	if freed := s.ledger.release("gone"); !freed {
 		t.Error("a nominated pod that goes gives no room back")
 	}
-	if len(s.ledger.nominations) != 0 || len(s.ledger.nodes["a"].nominated) != 0 || len(s.ledger.priorities) != 0 {
+	if len(s.ledger.nominations) != 0 || len(s.ledger.nodes["a"].nominated) != 0 || len(s.ledger.priorities) != 0 ||
+		len(s.ledger.nodes["a"].byPriority) != 0 || len(s.ledger.nodes["a"].leaving) != 0 {
 		t.Errorf("left behind: %v, %v, %v", s.ledger.nominations, s.ledger.nodes["a"].nominated, s.ledger.priorities)
 	}
 }
@@ -271,5 +274,26 @@ func TestVictimsThatNeedNotLeave(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestFutilePreemptionLooksAtNoPod: what is allocated to learn that no preemption helps does not grow with the pods.
+func TestFutilePreemptionLooksAtNoPod(t *testing.T) {
+	futile := func(pods int) uint64 {
+		s := schedulerOver(newNode("a", func(n *corev1.Node) { n.Status.Allocatable[corev1.ResourcePods] = resource.MustParse("100k") }))
+		for i := range pods {
+			low := newPod(fmt.Sprint("p", i), "", important(int32(i%3), 0))
+			low.Spec.NodeName = "a"
+			s.ledger.observe(low)
+		}
+		pod := newPod("large", "3", important(10, 0))
+		return allocated(func() {
+			if got := s.preemptionOf(pod); got != "" {
+				t.Error(got)
+			}
+		})
+	}
+	if few, many := futile(10), futile(10_000); many > 2*few {
+		t.Errorf("%d bytes for 10 pods, %d for 10,000", few, many)
 	}
 }
