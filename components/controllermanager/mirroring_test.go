@@ -103,6 +103,9 @@ func TestEndpointsThatAreNotMirrored(t *testing.T) {
 	awaitMirrored(c, "web", "the address", "10.0.0.3")
 	remove(c, services, service.Name, metav1.DeleteOptions{})
 	awaitMirrored(c, "web", "no slice of a Service that is gone")
+	awaitEach(c, endpoints, metav1.ListOptions{}, "the Endpoints of a Service that is gone are deleted, and no others", func(all map[string]*legacyEndpoints) bool {
+		return all["web"] == nil && all["elects"] != nil && all["alone"] != nil
+	})
 	create(c, services, newService("alone", ""))
 	awaitMirrored(c, "alone", "the address of a Service that came later", "10.0.0.2")
 	if got := created(); len(got) != 2 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,6 +36,7 @@ type Controller struct {
 	legacyAPI   client.Resource[*corev1.Endpoints] //nolint:staticcheck // Older clients read them.
 	expectation *controller.Expectations
 	rests       pace.Rests[controller.Key]
+	deleted     sync.Map // keys of Services, whose Endpoints of somebody else's are to be deleted
 }
 
 // New registers the controller with the factory's informers. slices writes the
@@ -70,6 +72,7 @@ func (c *Controller) serviceHandler() informer.Handler[*corev1.Service] {
 		Delete: func(service *corev1.Service, _ bool) {
 			c.expectation.Forget(controller.KeyOf(service))
 			c.rests.Forget(controller.KeyOf(service))
+			c.deleted.Store(controller.KeyOf(service), nil)
 			add(service)
 		},
 	}
@@ -137,8 +140,9 @@ func (c *Controller) reconcile(ctx context.Context, key controller.Key) (control
 	service, ok := c.services.Lister().Get(key.Namespace, key.Name)
 	if !ok {
 		c.rests.Forget(key) // work that went on when the service was deleted has begun a rest
-		return controller.Result{}, nil
+		return controller.Result{}, c.deleteLegacy(ctx, key)
 	}
+	c.deleted.Delete(key) // there is another one
 	if len(service.Spec.Selector) == 0 || service.Spec.Type == corev1.ServiceTypeExternalName || service.DeletionTimestamp != nil {
 		return controller.Result{}, nil // the garbage collector removes the slices of what is gone
 	}

@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/levelwire/levelwire/client/controller"
 )
 
 // legacyMost is where an Endpoints object is cut off, as Kubernetes does.
@@ -46,6 +48,28 @@ func (c *Controller) writeLegacy(ctx context.Context, service *corev1.Service, w
 	if err != nil {
 		return fmt.Errorf("write Endpoints: %w", err)
 	}
+	return nil
+}
+
+// deleteLegacy deletes the Endpoints that somebody has written for a Service that is deleted, as Kubernetes does. Those of this
+// controller have an owner, and go with it; and those that have never had a Service stay.
+func (c *Controller) deleteLegacy(ctx context.Context, key controller.Key) error {
+	if _, ok := c.deleted.Load(key); !ok {
+		return nil
+	}
+	api := c.legacyAPI.Namespace(key.Namespace)
+	current, err := api.Get(ctx, key.Name, metav1.GetOptions{})
+	if err == nil && metav1.GetControllerOf(current) == nil {
+		// That there is a Service again has no version that Consistent could wait for.
+		_, err = c.serviceAPI.Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) { // the version is of before: who writes them for a Service that comes now keeps them
+			err = api.Delete(ctx, key.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &current.UID, ResourceVersion: &current.ResourceVersion}})
+		}
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete the Endpoints of a Service that is gone: %w", err)
+	}
+	c.deleted.Delete(key)
 	return nil
 }
 
