@@ -5,5 +5,5 @@
 // important ones leave a node.
 //
 // Read scheduler.go (the loop) first, then ledger.go, filter.go, score.go,
-// bind.go, preempt.go and nominate.go.
+// bind.go, preempt.go, budgets.go and nominate.go.
 package scheduler

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,7 +21,9 @@ import (
 // preemption is what has to leave a node so that a more important pod fits there.
 type preemption struct {
 	node    string
-	victims []*corev1.Pod // the most important first
+	victims []*corev1.Pod
+	// violations is how many of them a budget keeps from leaving.
+	violations int
 }
 
 // preempt has less important pods leave a node for a pod that fits nowhere, if that helps. The pod is nominated for the node:
@@ -65,7 +68,7 @@ func (s *Scheduler) helpful(request *request, rooms uint64) *preemption {
 	if _, ok := s.futile.find(request, rooms, nodes); ok {
 		return nil
 	}
-	p := s.ledger.preemptionFor(request)
+	p := s.ledger.preemptionFor(request, s.budgets.Lister().List("", nil))
 	if p == nil {
 		s.futile.add(request, rooms, nodes, "")
 	}
@@ -136,7 +139,7 @@ func (s *Scheduler) evictOne(ctx context.Context, victim *corev1.Pod) error {
 }
 
 // preemptionFor returns the preemption that does the least harm, or nil if none makes room for a request.
-func (l *ledger) preemptionFor(r *request) *preemption {
+func (l *ledger) preemptionFor(r *request, pdbs []*policyv1.PodDisruptionBudget) *preemption {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	below := map[string][]*charge{} // by the nodes that come into question
@@ -156,8 +159,9 @@ func (l *ledger) preemptionFor(r *request) *preemption {
 		}
 	}
 	var best *preemption
+	kept := budgetsOf(pdbs)
 	for name, charges := range below {
-		if p := r.preemptionOn(l.nodes[name], charges); p != nil && (best == nil || compareHarm(p, best) < 0) {
+		if p := r.preemptionOn(l.nodes[name], charges, kept); p != nil && (best == nil || compareHarm(p, best) < 0) {
 			best = p
 		}
 	}
@@ -179,8 +183,8 @@ func (r *request) mayFit(a *account) bool {
 }
 
 // preemptionOn returns what has to leave a node, or nil if it does not help that all that is less important leaves. What need not
-// leave stays, the most important first.
-func (r *request) preemptionOn(a *account, below []*charge) *preemption {
+// leave stays: first what a budget keeps, and then the most important.
+func (r *request) preemptionOn(a *account, below []*charge, kept budgets) *preemption {
 	trial := a.keptFree(r).clone()
 	for _, c := range below {
 		trial.charge(c.amounts, -1)
@@ -190,11 +194,21 @@ func (r *request) preemptionOn(a *account, below []*charge) *preemption {
 	}
 	slices.SortFunc(below, compareImportance)
 	p := &preemption{node: a.node.Name}
-	for _, c := range below {
-		trial.charge(c.amounts, 1)
-		if r.lacking(trial) != "" {
+	violating := kept.violating(below)
+	for _, violates := range []bool{true, false} {
+		for _, c := range below {
+			if violating[c.pod] != violates {
+				continue
+			}
+			trial.charge(c.amounts, 1)
+			if r.lacking(trial) == "" {
+				continue
+			}
 			trial.charge(c.amounts, -1)
 			p.victims = append(p.victims, c.pod)
+			if violates {
+				p.violations++
+			}
 		}
 	}
 	if len(p.victims) == 0 {
@@ -229,11 +243,11 @@ func compareStart(a, b *corev1.Pod) int {
 	return x.Compare(y.Time)
 }
 
-// compareHarm sorts preemptions as kube-scheduler does: the lowest priority that the most important victim has, the lowest sum of
+// compareHarm sorts preemptions as kube-scheduler does: the fewest violations of budgets, the lowest priority that the most important victim has, the lowest sum of
 // priorities, the fewest victims, the most important ones that began last. Names break ties, so that a decision can be repeated.
 func compareHarm(a, b *preemption) int {
 	return cmp.Or(
-		cmp.Compare(highest(a.victims), highest(b.victims)), cmp.Compare(sum(a.victims), sum(b.victims)), cmp.Compare(len(a.victims), len(b.victims)),
+		cmp.Compare(a.violations, b.violations), cmp.Compare(highest(a.victims), highest(b.victims)), cmp.Compare(sum(a.victims), sum(b.victims)), cmp.Compare(len(a.victims), len(b.victims)),
 		-compareStart(first(a.victims), first(b.victims)), cmp.Compare(a.node, b.node),
 	)
 }

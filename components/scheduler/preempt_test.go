@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -27,9 +28,9 @@ func important(priority int32, minute int) func(*corev1.Pod) {
 	}
 }
 
-func (s *Scheduler) preemptionOf(pod *corev1.Pod) string {
+func (s *Scheduler) preemptionOf(pod *corev1.Pod, budgets ...*policyv1.PodDisruptionBudget) string {
 	request := newRequest(pod)
-	p := s.ledger.preemptionFor(&request)
+	p := s.ledger.preemptionFor(&request, budgets)
 	if p == nil {
 		return ""
 	}
@@ -295,5 +296,51 @@ func TestFutilePreemptionLooksAtNoPod(t *testing.T) {
 	}
 	if few, many := futile(10), futile(10_000); many > 2*few {
 		t.Errorf("%d bytes for 10 pods, %d for 10,000", few, many)
+	}
+}
+
+// TestPreemptionsWithinBudgets: of all ways to make room, those that violate the fewest budgets come first; if there is no other,
+// a budget keeps no pod.
+func TestPreemptionsWithinBudgets(t *testing.T) {
+	s := schedulerOver(newNode("a", nil), newNode("b", nil))
+	for _, r := range []struct {
+		node, name, app string
+		priority        int32
+	}{{"a", "p", "kept", 1}, {"a", "q", "kept", 1}, {"b", "r", "other", 5}, {"b", "s", "", 3}} {
+		pod := newPod(r.name, "1", important(r.priority, 0))
+		pod.Spec.NodeName = r.node
+		if r.app != "" {
+			pod.Labels = map[string]string{"app": r.app}
+		}
+		s.ledger.observe(pod)
+	}
+	budget := func(allowed int32, app string) *policyv1.PodDisruptionBudget {
+		return &policyv1.PodDisruptionBudget{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: app},
+			Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}},
+			Status:     policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: allowed},
+		}
+	}
+	elsewhere, empty := budget(0, "kept"), budget(0, "kept")
+	elsewhere.Namespace, empty.Spec.Selector = "elsewhere", &metav1.LabelSelector{}
+	disrupted := budget(0, "kept")
+	disrupted.Status.DisruptedPods = map[string]metav1.Time{"p": {}, "q": {}}
+	for name, c := range map[string]struct {
+		budgets []*policyv1.PodDisruptionBudget
+		cpu     string
+		want    string
+	}{
+		"no budget":                        {nil, "1", "a: q"},
+		"one that allows none":             {[]*policyv1.PodDisruptionBudget{budget(0, "kept")}, "1", "b: s"},
+		"one that allows one":              {[]*policyv1.PodDisruptionBudget{budget(1, "kept")}, "1", "a: p"},
+		"one that allows one of two":       {[]*policyv1.PodDisruptionBudget{budget(1, "kept")}, "2", "b: r s"},
+		"no other way":                     {[]*policyv1.PodDisruptionBudget{budget(0, "kept"), budget(0, "other")}, "2", "b: r s"},
+		"one of another namespace":         {[]*policyv1.PodDisruptionBudget{elsewhere}, "1", "a: q"},
+		"one that selects nothing":         {[]*policyv1.PodDisruptionBudget{empty}, "1", "a: q"},
+		"one that counts the pods as gone": {[]*policyv1.PodDisruptionBudget{disrupted}, "1", "a: q"},
+	} {
+		if got := s.preemptionOf(newPod("important", c.cpu, important(10, 0)), c.budgets...); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/controller"
@@ -48,6 +49,7 @@ type Scheduler struct {
 	factory *informer.Factory
 	pods    *informer.SharedInformer[*corev1.Pod]
 	nodes   *informer.SharedInformer[*corev1.Node]
+	budgets *informer.SharedInformer[*policyv1.PodDisruptionBudget]
 	podAPI  client.Resource[*corev1.Pod]
 	events  *events.Recorder
 	loop    *controller.Controller
@@ -75,6 +77,7 @@ func New(c *client.Client, opts Options) (*Scheduler, error) {
 	}
 	s.pods = informer.For[*corev1.Pod](s.factory, informer.ListOptions{})
 	s.nodes = informer.For[*corev1.Node](s.factory, informer.ListOptions{})
+	s.budgets = informer.For[*policyv1.PodDisruptionBudget](s.factory, informer.ListOptions{})
 	var err error
 	// One worker, and the more important pod always first. Nothing is decided
 	// before the handlers have filled the ledger: room that is taken would look
@@ -85,6 +88,7 @@ func New(c *client.Client, opts Options) (*Scheduler, error) {
 	}
 	controller.Handle(s.loop, s.pods, s.podHandler())
 	controller.Handle(s.loop, s.nodes, s.nodeHandler())
+	s.loop.RequireSync("poddisruptionbudgets", s.budgets)
 	return s, nil
 }
 
