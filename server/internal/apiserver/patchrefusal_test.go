@@ -128,6 +128,18 @@ func TestFailedTestsSayWhy(t *testing.T) {
 	}
 }
 
+// TestEventsHaveOneInternalGroup: both groups of Events are converted to types of the first.
+func TestEventsHaveOneInternalGroup(t *testing.T) {
+	c := newWritable(t)
+	c.send(201, "POST", "/api/v1/namespaces/default/events", `{"metadata":{"name":"e","namespace":"default"},"involvedObject":{"namespace":"default"}}`)
+	for _, path := range []string{"/api/v1", "/apis/events.k8s.io/v1"} {
+		s := c.send(422, "PATCH", path+"/namespaces/default/events/e", `{"apiVersion":null,"kind":"Other"}`, merge).status(t)
+		if want := `no kind "Other" is registered for the internal version of group "" in scheme "pkg/runtime/scheme.go:111"`; !strings.HasSuffix(s.Message, want) {
+			t.Errorf("%s: %q, want that at the end of it: %q", path, s.Message, want)
+		}
+	}
+}
+
 // TestScalesArePatchedAsStrictly: a Scale is judged as the object is.
 func TestScalesArePatchedAsStrictly(t *testing.T) {
 	c := newWritable(t)

@@ -88,6 +88,14 @@ func partOf(group string) string {
 	return "kube-apiserver"
 }
 
+// internalGroup is the group of the types that all versions of a group are converted to.
+func internalGroup(group string) string {
+	if internalPackage(group) == internalPackage("") {
+		return ""
+	}
+	return group
+}
+
 // internalPackage is the Go package in which Kubernetes has the types that all versions of a group
 // are converted to. The two groups of Events share theirs.
 func internalPackage(group string) string {

@@ -135,7 +135,7 @@ func losesVersion(p *patch.Patch, patched []byte) bool {
 // withoutVersion is the error for a patch that takes the apiVersion away.
 func (x *writer) withoutVersion(p *patch.Patch, got schema.GroupVersionKind, patched []byte) error {
 	if want := x.q.Resource.GroupVersionKind(); got.Kind != want.Kind {
-		return invalidPatch(p, patched, fmt.Sprintf("no kind %q is registered for the internal version of group %q in scheme \"pkg/runtime/scheme.go:111\"", got.Kind, want.Group))
+		return invalidPatch(p, patched, fmt.Sprintf("no kind %q is registered for the internal version of group %q in scheme \"pkg/runtime/scheme.go:111\"", got.Kind, internalGroup(want.Group)))
 	}
 	return status.BadRequest("the name of the object (%s based on URL) was undeterminable: name must be provided", x.q.Name)
 }
