@@ -81,15 +81,17 @@ type Compactable interface {
 // retention, and a compaction that another server has done is not an error. So the
 // shortest retention holds.
 //
-// Ages are counted from when the loop first saw a revision. After a restart the
-// whole history counts as new: nothing is removed before one retention has passed.
+// Ages are counted from when the loop first saw a revision, for which it looks many times
+// in an interval: so what is older than a retention and an interval is gone. After a restart
+// the whole history counts as new: nothing is removed before one retention has passed.
 func CompactLoop(ctx context.Context, store Compactable, opts CompactionOptions) error {
 	if err := opts.Validate(); err != nil {
 		return err
 	}
 	opts = opts.EnsureDefaults()
 	ages := revisionAges{}
-	ticker := time.NewTicker(opts.Interval)
+	looks := looksIn(opts.Interval)
+	ticker := time.NewTicker(opts.Interval / time.Duration(looks))
 	defer ticker.Stop()
 	for {
 		err := compactOnce(ctx, store, &ages, opts)
@@ -104,11 +106,35 @@ func CompactLoop(ctx context.Context, store Compactable, opts CompactionOptions)
 				opts.Failed()
 			}
 		}
+		if err := awaitNext(ctx, store, &ages, ticker, looks, opts); err != nil {
+			return err
+		}
+	}
+}
+
+// looksIn returns how often CompactLoop looks for the current revision in an interval: often
+// enough that ages are exact to a thirtieth of it, but not more than once a second.
+func looksIn(interval time.Duration) int {
+	return int(max(1, min(30, interval/time.Second)))
+}
+
+// awaitNext waits until it is time for the next compaction, and records which revisions are current
+// until then.
+func awaitNext(ctx context.Context, store Compactable, ages *revisionAges, ticker *time.Ticker, looks int, opts CompactionOptions) error {
+	for look := 1; ; look++ {
 		select {
 		case <-ticker.C:
 		case <-opts.Meter.exceeded():
+			return nil
 		case <-ctx.Done():
 			return context.Cause(ctx)
+		}
+		if look == looks {
+			return nil
+		}
+		// The compaction reports what has failed.
+		if current, err := store.Current(ctx); err == nil {
+			ages.record(opts.Now(), current)
 		}
 	}
 }
@@ -154,8 +180,8 @@ func compactOnce(ctx context.Context, store Compactable, ages *revisionAges, opt
 	return nil
 }
 
-// revisionAges remembers when revisions were first seen: one sample per interval
-// in which something was written, no older than the retention but for one.
+// revisionAges remembers when revisions were first seen: one sample per look, if
+// something had been written, no older than the retention but for one.
 type revisionAges struct {
 	samples   []revisionAge // ascending
 	compacted Revision      // the last one that was compacted to

@@ -107,6 +107,28 @@ func TestCompactLoopKeepsTheRetention(t *testing.T) {
 	}
 }
 
+// TestCompactLoopKeepsNoMoreThanAnInterval beyond the retention, whenever a revision was replaced. The retention
+// is not quite an interval: ticks are not exact.
+func TestCompactLoopKeepsNoMoreThanAnInterval(t *testing.T) {
+	for _, after := range []time.Duration{0, time.Second, 2*time.Minute + time.Second, 5*time.Minute - time.Second} {
+		t.Run(fmt.Sprint(after), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := newMemory(t)
+				opts := storage.CompactionOptions{Interval: 5 * time.Minute, Retention: 5*time.Minute + time.Second}
+				r := newFixture(t, store, store, opts)
+				r.pass(after)
+				replaced := r.write()
+				r.write()
+				r.pass(opts.Retention)
+				r.readable(replaced, true)
+				r.pass(opts.Interval + 11*time.Second)
+				r.readable(replaced, false)
+				r.end(context.Canceled)
+			})
+		})
+	}
+}
+
 // counter counts compactions and fails them on demand.
 type counter struct {
 	*memory.Store
