@@ -249,7 +249,7 @@ func (s *Server) newRelayAPI(r *relay.Relay, authorizer auth.Authorizer, metrics
 		return nil, err
 	}
 	return apiserver.New(apiserver.Config{
-		Upstream: r, Resources: r, StoreOf: r.StoreOf, Cache: r.Cache, Authorizer: authorizer,
+		Upstream: r, Resources: r, StoreOf: r.StoreOf, Cache: r.Cache, Compacted: r.Compacted, Authorizer: authorizer,
 		ClientCAs: s.identity.clientCAs, RequestHeader: s.identity.requestHeader, Anonymous: s.anonymous,
 		Tokens: tokens, Audiences: s.config.APIAudiences,
 		Version: s.config.Version, Logger: s.config.Logger, ShutdownTimeout: s.config.ShutdownTimeout,

@@ -106,7 +106,7 @@ func (s *Server) newAPI(store storage.Store, table *resource.Table, caches *cach
 	return apiserver.New(apiserver.Config{
 		Complete:   complete,
 		Authorizer: authorization.authorizer, Visible: authorization.visible, Maintenance: maintained, CheckCaches: caches.Feed.Check,
-		Resources: table, Store: store, Cache: caches.Of, Registry: writes.set, ReadOnly: s.config.ReadOnly, Components: s.components(store),
+		Resources: table, Store: store, Cache: caches.Of, Compacted: caches.Compacted, Registry: writes.set, ReadOnly: s.config.ReadOnly, Components: s.components(store),
 		ClientCAs: s.identity.clientCAs, RequestHeader: s.identity.requestHeader, Anonymous: s.anonymous,
 		Tokens: s.tokenAuthenticators(writes), Audiences: writes.tokens.Audiences(), Issuer: writes.tokens,
 		Documents: s.tokenDocuments(writes.tokens), Version: s.config.Version, Logger: s.config.Logger, ShutdownTimeout: s.config.ShutdownTimeout,

@@ -52,6 +52,9 @@ type Config struct {
 	// Cache returns the cache of a stored resource; nil if there is none yet.
 	// It is called for every request. Required.
 	Cache func(stored *resource.Resource) *watchcache.Cache
+	// Compacted returns the revision before which lists are read from what is behind a cache,
+	// although the cache may still have it; see read.Config. nil: there is none.
+	Compacted func(stored *resource.Resource) storage.Revision
 	// Registry performs the writes. Without it the server is read-only.
 	Registry *registry.Set
 	// ReadOnly refuses all writes, also with a Registry. Reviews, which write nothing, are

@@ -83,7 +83,7 @@ func New(config Config) (*Server, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	reader, err := read.New(read.Config{Store: config.Store, StoreOf: config.StoreOf, Cache: config.Cache, MinWatchTimeout: config.MinWatchTimeout, CatchUpTimeout: config.CatchUpTimeout})
+	reader, err := read.New(read.Config{Store: config.Store, StoreOf: config.StoreOf, Cache: config.Cache, Compacted: config.Compacted, MinWatchTimeout: config.MinWatchTimeout, CatchUpTimeout: config.CatchUpTimeout})
 	if err != nil {
 		return nil, err
 	}

@@ -46,7 +46,7 @@ func (r *Reader) Difference(ctx context.Context, scope Scope, opts *metav1.ListO
 	if err != nil {
 		return nil, err
 	}
-	source, err := r.sourceOfList(ctx, cache, opts)
+	source, err := r.sourceOfList(ctx, cache, opts, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/status"
+	"github.com/levelwire/levelwire/server/internal/watchcache"
 	"github.com/levelwire/levelwire/storage"
 )
 
@@ -83,6 +85,56 @@ func TestEvictedRevisionsAreReadFromTheStore(t *testing.T) {
 	}
 }
 
+// TestCompactedRevisionsHaveExpired although the cache keeps them for watches, and nothing has changed since;
+// others go on.
+func TestCompactedRevisionsHaveExpired(t *testing.T) {
+	compacted := storage.Revision(0)
+	f := newFixture(t, func(s *setup) {
+		s.config.Compacted = func(*resource.Resource) storage.Revision { return compacted }
+	})
+	_, second, _ := f.seed()
+	f.remove("a", "two")
+	last := f.put(testPod("a", "zzz", map[string]string{"app": "x"}, "n1"))
+	_, page := f.list(f.allPods(), metav1.ListOptions{Limit: 1})
+	before, err := encodeContinue(second, "", "a/one")
+	must(t, err)
+	_, err = f.store.Create(t.Context(), "/other", nil, 0)
+	must(t, err)
+
+	must(t, f.store.Compact(t.Context(), last))
+	compacted = last
+	wantExpired(t, f, before, second)
+	if keys, _ := f.list(f.allPods(), at(last)); keys != "a/one a/zzz b/three" {
+		t.Errorf("the revision that the store was compacted to is %q", keys)
+	}
+	if keys, _ := f.list(f.allPods(), metav1.ListOptions{Continue: page.Meta.Continue}); keys != "a/zzz b/three" {
+		t.Errorf("the rest of a list at that revision is %q", keys)
+	}
+	must(t, f.store.Compact(t.Context(), last+1))
+	compacted = last + 1
+	wantExpired(t, f, page.Meta.Continue, last)
+
+	retained, err := f.reader.ListRetained(t.Context(), f.allPods(), new(at(second)))
+	must(t, err)
+	if keys := keysOf(retained); keys != "a/one a/two" {
+		t.Errorf("the cache keeps %q", keys)
+	}
+	if _, err := f.cache.Watch(watchcache.WatchOptions{After: second}); err != nil {
+		t.Errorf("a watch does not resume: %v", err)
+	}
+}
+
+// TestCompactionThatIsNotOne: what the store can still read has not expired.
+func TestCompactionThatIsNotOne(t *testing.T) {
+	f := newFixture(t, func(s *setup) {
+		s.config.Compacted = func(*resource.Resource) storage.Revision { return 1000 }
+	})
+	_, second, _ := f.seed()
+	if keys, _ := f.list(f.allPods(), at(second)); keys != "a/one a/two" {
+		t.Errorf("the store has %q", keys)
+	}
+}
+
 // wantPages reads a collection at a revision in pages of one object.
 func wantPages(t *testing.T, f *fixture, revision storage.Revision) {
 	t.Helper()
@@ -109,6 +161,9 @@ func wantPages(t *testing.T, f *fixture, revision storage.Revision) {
 func wantExpired(t *testing.T, f *fixture, token string, revision storage.Revision) {
 	t.Helper()
 	_, err := f.reader.List(t.Context(), f.allPods(), &metav1.ListOptions{Continue: token})
+	if err == nil {
+		t.Fatal("after compaction a list goes on")
+	}
 	got := status.Of(err)
 	if got.Code != 410 || !apierrors.IsResourceExpired(err) || got.Continue == "" ||
 		!strings.HasPrefix(got.Message, "The provided continue parameter is too old to display a consistent list result. You can") {

@@ -54,30 +54,30 @@ type readSource struct {
 	// start is where a continued list goes on, relative to the list's prefix.
 	start string
 	limit int64 // of objects; 0: none
-	// storeRevision, if not zero, is a revision that the cache has evicted and the
-	// store may still have; snapshot is empty then.
+	// storeRevision, if not zero, is a revision that the cache has evicted, or does not answer
+	// for any more, and the store may still have; snapshot is empty then.
 	storeRevision storage.Revision
 	// expired is what to answer if the store has compacted storeRevision.
 	expired error
 }
 
 // sourceOfList chooses the state that a list shows. The options have been validated.
-func (r *Reader) sourceOfList(ctx context.Context, cache *watchcache.Cache, opts *metav1.ListOptions) (source readSource, err error) {
+func (r *Reader) sourceOfList(ctx context.Context, cache *watchcache.Cache, opts *metav1.ListOptions, compacted storage.Revision) (source readSource, err error) {
 	limit := max(opts.Limit, 0) // a negative one is none, as in Kubernetes
 	if opts.ResourceVersion == "0" {
 		limit = 0 // Kubernetes ignores the limit at "0", and clients rely on it
 	}
 	if opts.Continue != "" {
-		source, err = r.sourceOfContinue(ctx, cache, opts)
+		source, err = r.sourceOfContinue(ctx, cache, opts, compacted)
 	} else {
-		source, err = r.sourceOfFirst(ctx, cache, opts, limit)
+		source, err = r.sourceOfFirst(ctx, cache, opts, limit, compacted)
 	}
 	source.limit = limit
 	return source, err
 }
 
 // sourceOfFirst is the state that a list without a continue token shows.
-func (r *Reader) sourceOfFirst(ctx context.Context, cache *watchcache.Cache, opts *metav1.ListOptions, limit int64) (source readSource, err error) {
+func (r *Reader) sourceOfFirst(ctx context.Context, cache *watchcache.Cache, opts *metav1.ListOptions, limit int64, compacted storage.Revision) (source readSource, err error) {
 	revision, err := parseResourceVersion(opts.ResourceVersion)
 	switch {
 	case err != nil:
@@ -86,7 +86,7 @@ func (r *Reader) sourceOfFirst(ctx context.Context, cache *watchcache.Cache, opt
 	case revision == 0:
 		source.snapshot = cache.Current()
 	case opts.ResourceVersionMatch == metav1.ResourceVersionMatchExact, opts.ResourceVersionMatch == "" && limit > 0:
-		source, err = exactly(ctx, cache, revision)
+		source, err = exactly(ctx, cache, revision, compacted)
 	default:
 		source.snapshot, err = notOlderThan(ctx, cache, revision)
 	}
@@ -95,7 +95,7 @@ func (r *Reader) sourceOfFirst(ctx context.Context, cache *watchcache.Cache, opt
 
 // sourceOfContinue is the state that the first page of the list was of, or the
 // latest one if the token asks for that.
-func (r *Reader) sourceOfContinue(ctx context.Context, cache *watchcache.Cache, opts *metav1.ListOptions) (source readSource, err error) {
+func (r *Reader) sourceOfContinue(ctx context.Context, cache *watchcache.Cache, opts *metav1.ListOptions, compacted storage.Revision) (source readSource, err error) {
 	t, err := decodeContinue(opts.Continue)
 	if err != nil {
 		return source, err
@@ -105,18 +105,20 @@ func (r *Reader) sourceOfContinue(ctx context.Context, cache *watchcache.Cache, 
 	}
 	if t.Revision == inconsistent {
 		source.snapshot, err = r.latest(ctx, cache)
-	} else if source, err = exactly(ctx, cache, t.Revision); source.storeRevision != 0 {
+	} else if source, err = exactly(ctx, cache, t.Revision, compacted); source.storeRevision != 0 {
 		source.expired = errContinueExpired(t.Start)
 	}
 	source.start = t.Start
 	return source, err
 }
 
-// exactly is the state at one revision: the cache's if it still has it, and else the
-// store's.
-func exactly(ctx context.Context, cache *watchcache.Cache, revision storage.Revision) (source readSource, err error) {
-	source.snapshot, err = cache.Exact(ctx, revision)
-	if errors.Is(err, watchcache.ErrExpired) {
+// exactly is the state at one revision: the cache's if it still has it and the revision is
+// not before compacted, and else the store's, which knows whether it has been compacted.
+func exactly(ctx context.Context, cache *watchcache.Cache, revision, compacted storage.Revision) (source readSource, err error) {
+	if revision >= compacted {
+		source.snapshot, err = cache.Exact(ctx, revision)
+	}
+	if revision < compacted || errors.Is(err, watchcache.ErrExpired) {
 		return readSource{storeRevision: revision, expired: errListExpired()}, nil
 	}
 	return source, cacheError(err)

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/server/internal/watchcache"
+	"github.com/levelwire/levelwire/storage"
 )
 
 // Page is the answer to a list: a collection, or a part of it, at one revision. To
@@ -24,8 +25,20 @@ type Page struct {
 }
 
 // List returns the part of a collection that the options ask for, at the revision
-// that they ask for.
+// that they ask for. As in Kubernetes, one that the store has compacted has expired,
+// although a cache keeps it for watches that resume.
 func (r *Reader) List(ctx context.Context, scope Scope, opts *metav1.ListOptions) (Page, error) {
+	return r.list(ctx, scope, opts, r.compacted(scope.Resource.Stored()))
+}
+
+// ListRetained is List for those who ask for what a cache keeps: a revision has expired if
+// neither the cache nor the store has it.
+func (r *Reader) ListRetained(ctx context.Context, scope Scope, opts *metav1.ListOptions) (Page, error) {
+	return r.list(ctx, scope, opts, 0)
+}
+
+// list is List; what a cache has of revisions before compacted is not looked at.
+func (r *Reader) list(ctx context.Context, scope Scope, opts *metav1.ListOptions, compacted storage.Revision) (Page, error) {
 	sel, err := scope.parse(opts, validateList)
 	if err != nil {
 		return Page{}, err
@@ -38,7 +51,7 @@ func (r *Reader) List(ctx context.Context, scope Scope, opts *metav1.ListOptions
 	if err != nil {
 		return Page{}, err
 	}
-	source, err := r.sourceOfList(ctx, cache, opts)
+	source, err := r.sourceOfList(ctx, cache, opts, compacted)
 	if err != nil {
 		return Page{}, err
 	}

@@ -18,6 +18,10 @@ type Config struct {
 	// StoreOf returns what is behind the cache of a resource, in place of Store, where the
 	// revisions of different resources cannot be compared.
 	StoreOf func(stored *resource.Resource) storage.Reader
+	// Compacted returns the revision before which lists do not show what a cache still has: they
+	// are read from what is behind it, which has compacted that history, or is to decide. It is
+	// called for every list at one revision, and must not block. nil: there is none.
+	Compacted func(stored *resource.Resource) storage.Revision
 	// Cache returns the cache of a stored resource; nil if there is none yet. It is
 	// called for every read. Required.
 	Cache func(stored *resource.Resource) *watchcache.Cache
@@ -58,6 +62,14 @@ func (r *Reader) storeOf(stored *resource.Resource) storage.Reader {
 		return r.config.StoreOf(stored)
 	}
 	return r.config.Store
+}
+
+// compacted returns the revision before which lists are read from what is behind a cache.
+func (r *Reader) compacted(stored *resource.Resource) storage.Revision {
+	if r.config.Compacted != nil {
+		return r.config.Compacted(stored)
+	}
+	return 0
 }
 
 // Scope says which objects a request is about, as its path does.

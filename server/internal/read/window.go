@@ -98,7 +98,7 @@ func (w *Windows) list(ctx context.Context, scope Scope, opts *metav1.ListOption
 		return windowList{}, status.BadRequest("a window has an offset and no continue token")
 	}
 	copied := *opts
-	whole, err := w.reader.List(ctx, scope, &copied)
+	whole, err := w.reader.ListRetained(ctx, scope, &copied)
 	if err != nil {
 		return windowList{}, err
 	}

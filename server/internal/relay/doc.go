@@ -7,6 +7,6 @@
 // serves), object.go and source.go (one resource: its cache and its reflector), past.go (the first
 // fill, from the version that clients have), current.go
 // and progress.go (consistent reads: which version is current, and how the cache gets
-// there), contact.go (how old the caches may be), passon.go (requests that are passed on),
+// there), aging.go (lists at one version that has become old), contact.go (how old the caches may be), passon.go (requests that are passed on),
 // reviews.go (which users there are, and what they may do).
 package relay

@@ -81,7 +81,7 @@ func (s *source) fillFromPast() string {
 
 // listExactly lists the state at a version.
 func (s *source) listExactly(version string) ([]*watchcache.Object, error) {
-	ctx, cancel := context.WithTimeout(s.warnings.noting(s.running), s.relay.opts.FillTimeout)
+	ctx, cancel := context.WithTimeout(askingForRetained(s.warnings.noting(s.running)), s.relay.opts.FillTimeout)
 	defer cancel()
 	opts := metav1.ListOptions{ResourceVersion: version, ResourceVersionMatch: metav1.ResourceVersionMatchExact, Limit: pastPage}
 	var objects []*watchcache.Object

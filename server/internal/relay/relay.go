@@ -117,7 +117,7 @@ func New(opts Options) (*Relay, error) {
 	r.contact.now, r.contact.made, r.contact.begun = time.Now, make(chan struct{}), time.Now()
 	var err error
 	if r.client, err = client.New(opts.Config, client.Options{Logger: opts.Logger, Retry: client.RetryOptions{Max: -1}, WrapTransport: func(complete http.RoundTripper) http.RoundTripper {
-		return followsArrivals{notesWarnings{watchHistory{asksForProgress{asksForDeltas{complete}}}}}
+		return followsArrivals{notesWarnings{watchHistory{asksForRetained{asksForProgress{asksForDeltas{complete}}}}}}
 	}}); err != nil {
 		return nil, err
 	}
@@ -142,6 +142,8 @@ func (r *Relay) Run(ctx context.Context) {
 	r.wait.Go(func() { r.probe(ctx) })
 	ticker := time.NewTicker(min(r.opts.IdleTimeout, time.Minute))
 	defer ticker.Stop()
+	aging := time.NewTicker(agingInterval)
+	defer aging.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -151,6 +153,8 @@ func (r *Relay) Run(ctx context.Context) {
 			return
 		case now := <-ticker.C:
 			r.dropIdle(now)
+		case <-aging.C:
+			r.ageVersions()
 		}
 	}
 }

@@ -42,6 +42,7 @@ type source struct {
 	past     past
 	gaps     gaps
 	warnings warnings
+	aging    aging
 
 	withoutDeltas atomic.Bool // in the next watch
 

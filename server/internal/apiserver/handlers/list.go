@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"context"
 	"net/http"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,7 +26,7 @@ func (h *Handlers) list(w http.ResponseWriter, r *http.Request, q *request.Info)
 	if err != nil {
 		return err
 	}
-	page, err := h.page(r.Context(), q, &opts)
+	page, err := h.page(r, q, &opts)
 	if err != nil {
 		return err
 	}
@@ -41,9 +40,12 @@ func (h *Handlers) list(w http.ResponseWriter, r *http.Request, q *request.Info)
 	return encoding.WriteList(w, r, encoder, include, page)
 }
 
-func (h *Handlers) page(ctx context.Context, q *request.Info, opts *metav1.ListOptions) (read.Page, error) {
-	if q.Resource == componentStatuses {
-		return h.listComponentStatuses(ctx, q, opts)
+func (h *Handlers) page(r *http.Request, q *request.Info, opts *metav1.ListOptions) (read.Page, error) {
+	switch {
+	case q.Resource == componentStatuses:
+		return h.listComponentStatuses(r.Context(), q, opts)
+	case r.Header.Get(watchstream.HistoryHeader) == watchstream.Retained:
+		return h.config.Reader.ListRetained(r.Context(), q.Scope(), opts)
 	}
-	return h.config.Reader.List(ctx, q.Scope(), opts)
+	return h.config.Reader.List(r.Context(), q.Scope(), opts)
 }

@@ -27,6 +27,9 @@ const (
 	// Exact in a request ends the watch before it would go on with less than every change,
 	// so that the next one says so.
 	Exact = "exact"
+	// Retained in a request lists, at one version, also what the store has compacted, if a cache
+	// keeps it: a relay whose clients come with old versions begins from there.
+	Retained = "retained"
 )
 
 // bodyWriter writes the events of a watch over plain HTTP: to a body that does not

@@ -78,6 +78,10 @@ func (c *Set) Of(stored *resource.Resource) *watchcache.Cache {
 	return (*c.byResource.Load())[stored]
 }
 
+// Compacted returns the revision to which the store behind all caches has been compacted; see
+// feed.Feed.Compacted.
+func (c *Set) Compacted(*resource.Resource) storage.Revision { return c.Feed.Compacted() }
+
 // Add implements customresource.Caches.
 func (c *Set) Add(stored *resource.Resource) *watchcache.Cache {
 	cache := watchcache.New(stored, optionsOf(stored, c.opts))

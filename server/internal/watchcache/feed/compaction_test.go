@@ -70,3 +70,33 @@ func TestCompactionDoesNotOvertakeTheCaches(t *testing.T) {
 		}
 	})
 }
+
+// TestCompactionIsNoticed at once if it is the server's own, and soon if another server has compacted.
+func TestCompactionIsNoticed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := openStore(t)
+		own, other := startRig(t, store, nil, feed.Options{}), startRig(t, store, nil, feed.Options{})
+		first, second := write(t, store, podA), write(t, store, podB)
+		synctest.Wait()
+		if err := own.feed.Compactable(store).Compact(t.Context(), first); err != nil {
+			t.Fatal(err)
+		}
+		if got := own.feed.Compacted(); got != first {
+			t.Errorf("the feed knows of a compaction to %d, want %d", got, first)
+		}
+		time.Sleep(20 * time.Second)
+		if got := other.feed.Compacted(); got != first {
+			t.Errorf("another feed knows of a compaction to %d, want %d", got, first)
+		}
+		if err := store.Compact(t.Context(), second); err != nil {
+			t.Fatal(err)
+		}
+		if err := own.feed.Compactable(store).Compact(t.Context(), first); !errors.Is(err, storage.ErrCompacted) || own.feed.Compacted() != first {
+			t.Errorf("less than what another has compacted: %v, compacted to %d", err, own.feed.Compacted())
+		}
+		time.Sleep(20 * time.Second)
+		if got := own.feed.Compacted(); got != second {
+			t.Errorf("the feed knows of a compaction to %d, want %d", got, second)
+		}
+	})
+}

@@ -47,6 +47,7 @@ type Feed struct {
 	resumes, relists, checks, discrepancies, unrouted, disorders, lost atomic.Int64
 	unsaved                                                            atomic.Int64 // compactions in a row whose tombstones could not be written
 	forgotten                                                          atomic.Int64 // compactions that went on without
+	compacted                                                          atomic.Int64 // see Compacted
 	undecodable                                                        undecodable
 
 	// mu is held while a batch is applied, and by a fill only for moments. The lock
@@ -149,6 +150,7 @@ func (f *Feed) Run(ctx context.Context) error {
 	}
 	group.Go(func() error { return f.runWrites(ctx) })
 	group.Go(func() error { return f.runRechecks(ctx) })
+	group.Go(func() error { return f.runCompacted(ctx) })
 	f.mu.Unlock()
 	err := group.Wait()
 	f.mu.Lock()
@@ -287,6 +289,7 @@ func (f *Feed) place(ctx context.Context, cancel context.CancelCauseFunc) (resum
 	if wentBack {
 		f.opts.Logger.Warn("the store has gone back in time: all watchers start over", "was", f.progress.Reached(), "is", now)
 		f.progress.Restart(now)
+		f.compacted.Store(0)
 	}
 	f.position, f.placed = now, true
 	for _, m := range f.order {
