@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/controller"
@@ -66,7 +65,7 @@ func (c *Controller) reconcile(ctx context.Context, key controller.Key) (control
 		return controller.Result{}, err
 	}
 	p := c.empty(ctx, namespace)
-	switch err := errors.Join(p.undiscovered, p.failed); {
+	switch err := errors.Join(p.undiscovered, errors.Join(p.failed...)); {
 	case p.gone:
 		return controller.Result{}, nil
 	case err != nil:
@@ -99,37 +98,69 @@ func (c *Controller) stillThere(ctx context.Context, namespace *corev1.Namespace
 
 // pass is what one look at a namespace has found.
 type pass struct {
-	gone         bool     // it went meanwhile, and what there is now is another's
-	found        bool     // there was anything
-	left         []string // what is still there, as "3 pods"
-	undiscovered error    // of which groups it is not known what there is
-	failed       error    // what could not be read or deleted
+	gone         bool                         // it went meanwhile, and what there is now is another's
+	found        bool                         // there was anything
+	left         map[schema.GroupResource]int // how many objects are still there
+	finalizers   map[string]int               // how many of them have each finalizer
+	undiscovered error                        // of which groups it is not known what there is
+	failed       []error                      // what could not be read or deleted
 }
 
-// empty deletes everything in a namespace. A resource that cannot be read, and a group
-// that cannot be asked for its resources, keep the namespace, and nothing else in it.
+// podResource is what goes first. A pod that still runs may need all else that the namespace has: without its
+// NetworkPolicies it would be open to everyone (KEP-5080).
+var podResource = schema.GroupResource{Resource: "pods"}
+
+// empty deletes everything in a namespace, pods first: nothing else goes as long as one is left, or it is not known
+// whether there are any. Any other resource that cannot be read, and a group that cannot be asked for its resources, keep
+// the namespace, and nothing else in it.
 func (c *Controller) empty(ctx context.Context, namespace *corev1.Namespace) pass {
 	resources, err := discovery.Fetch(ctx, c.client)
-	p := pass{undiscovered: err}
-	var failed []error
-	for _, r := range discovery.Preferred(resources) {
+	p := pass{undiscovered: err, left: map[schema.GroupResource]int{}, finalizers: map[string]int{}}
+	first, others := podsFirst(discovery.Preferred(resources))
+	if len(first) == 0 && err != nil {
+		return p
+	}
+	c.emptyEach(ctx, first, namespace, &p)
+	if !p.gone && len(p.left) == 0 && len(p.failed) == 0 {
+		c.emptyEach(ctx, others, namespace, &p)
+	}
+	return p
+}
+
+// podsFirst divides resources into pods and all that goes after them.
+func podsFirst(resources []discovery.Resource) (pods, others []discovery.Resource) {
+	for _, r := range resources {
+		if r.GroupVersionResource().GroupResource() == podResource {
+			pods = append(pods, r)
+		} else {
+			others = append(others, r)
+		}
+	}
+	return pods, others
+}
+
+// emptyEach deletes what there is of some resources, and notes in p what it has found.
+func (c *Controller) emptyEach(ctx context.Context, resources []discovery.Resource, namespace *corev1.Namespace, p *pass) {
+	for _, r := range resources {
 		if r.Mapping.Scope != scheme.Namespaced || !r.Supports("list", "delete") {
 			continue
 		}
-		before, remaining, err := c.emptyOf(ctx, r, namespace)
+		content, err := c.emptyOf(ctx, r, namespace)
 		if errors.Is(err, errGone) {
-			return pass{gone: true}
+			p.gone = true
+			return
 		}
-		p.found = p.found || before > 0
+		p.found = p.found || content.before > 0
 		if err != nil {
-			failed = append(failed, fmt.Errorf("%s: %w", r.Mapping.Resource, err))
+			p.failed = append(p.failed, fmt.Errorf("%s: %w", r.Mapping.Resource, err))
 		}
-		if remaining > 0 {
-			p.left = append(p.left, fmt.Sprintf("%d %s", remaining, r.GroupVersionResource().GroupResource()))
+		if content.remaining > 0 {
+			p.left[r.GroupVersionResource().GroupResource()] = content.remaining
+			for finalizer, n := range content.finalizers {
+				p.finalizers[finalizer] += n
+			}
 		}
 	}
-	p.failed = errors.Join(failed...)
-	return p
 }
 
 // pageSize is how many objects one request deletes: all of a large namespace in one would
@@ -139,34 +170,50 @@ const pageSize = 25
 // errGone: the namespace that is being emptied is not there any more.
 var errGone = errors.New("the namespace has gone")
 
+// content is what there is of one resource in a namespace.
+type content struct {
+	before, remaining int            // objects
+	finalizers        map[string]int // how many objects had each finalizer before
+}
+
 // emptyOf deletes what there is of one resource, page by page, and counts it before and
 // after. Between the pages it leaves the server to others. The server is believed when it
 // says that it does not list the resource, or delete several of it at once, although
 // discovery has these verbs: nothing else would let the namespace go.
-func (c *Controller) emptyOf(ctx context.Context, r discovery.Resource, namespace *corev1.Namespace) (before, remaining int, err error) {
+func (c *Controller) emptyOf(ctx context.Context, r discovery.Resource, namespace *corev1.Namespace) (content, error) {
 	endpoint := client.Metadata(c.client, r.GroupVersionResource()).Namespace(namespace.Name)
 	page := metav1.ListOptions{Limit: pageSize}
+	found := content{finalizers: map[string]int{}}
 	for list, err := range endpoint.Pages(ctx, page) {
 		if apierrors.IsMethodNotSupported(err) && client.IsStatus(err) { // and no page of a proxy
-			return 0, 0, nil
+			return content{}, nil
 		}
-		if err != nil {
-			return before, before, err
-		}
-		before += len(list.Items)
-		if len(list.Items) > 0 {
+		if err == nil && len(list.Items) > 0 {
+			found.add(list.Items)
 			err = c.deletePage(ctx, r, namespace, page, list)
 		}
 		if err != nil {
-			return before, before, err
+			found.remaining = found.before
+			return found, err
 		}
 		page.Continue = list.Continue
 	}
-	if before == 0 {
-		return 0, 0, nil
+	if found.before == 0 {
+		return found, nil
 	}
-	remaining, err = count(ctx, endpoint)
-	return before, remaining, err
+	var err error
+	found.remaining, err = count(ctx, endpoint)
+	return found, err
+}
+
+// add counts objects, and their finalizers.
+func (f *content) add(items []*metav1.PartialObjectMetadata) {
+	f.before += len(items)
+	for _, item := range items {
+		for _, finalizer := range item.Finalizers {
+			f.finalizers[finalizer]++
+		}
+	}
 }
 
 // deletePage deletes what page has listed, if it was the namespace's: if the namespace is
@@ -221,47 +268,6 @@ func deleteEach(ctx context.Context, endpoint client.Resource[*metav1.PartialObj
 		}
 	}
 	return nil
-}
-
-// report says in the namespace's conditions what keeps it.
-func (c *Controller) report(ctx context.Context, namespace *corev1.Namespace, p pass) error {
-	update := namespace.DeepCopy()
-	setCondition(update, corev1.NamespaceContentRemaining, len(p.left) > 0, "SomeResourcesRemain", "ContentRemoved", "Some resources are remaining: "+strings.Join(p.left, ", "))
-	setFailure(update, corev1.NamespaceDeletionDiscoveryFailure, p.undiscovered, "DiscoveryFailed", "ResourcesDiscovered")
-	setFailure(update, corev1.NamespaceDeletionContentFailure, p.failed, "ContentDeletionFailed", "ContentDeleted")
-	if equality.Semantic.DeepEqual(namespace.Status, update.Status) {
-		return nil
-	}
-	_, err := c.api.UpdateStatus(ctx, update, metav1.UpdateOptions{})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil
-	}
-	return err
-}
-
-func setFailure(namespace *corev1.Namespace, kind corev1.NamespaceConditionType, failure error, reason, otherwise string) {
-	message := ""
-	if failure != nil {
-		message = failure.Error()
-	}
-	setCondition(namespace, kind, failure != nil, reason, otherwise, message)
-}
-
-func setCondition(namespace *corev1.Namespace, kind corev1.NamespaceConditionType, holds bool, reason, otherwise, message string) {
-	condition := corev1.NamespaceCondition{Type: kind, Status: corev1.ConditionFalse, Reason: otherwise, LastTransitionTime: metav1.Now()}
-	if holds {
-		condition.Status, condition.Reason, condition.Message = corev1.ConditionTrue, reason, message
-	}
-	for i := range namespace.Status.Conditions {
-		if old := &namespace.Status.Conditions[i]; old.Type == kind {
-			if old.Status == condition.Status {
-				condition.LastTransitionTime = old.LastTransitionTime
-			}
-			*old = condition
-			return
-		}
-	}
-	namespace.Status.Conditions = append(namespace.Status.Conditions, condition)
 }
 
 // finalize takes the finalizer out, upon which the server removes the

@@ -73,8 +73,9 @@ func (s *widgets) emptied(t *testing.T, namespace *corev1.Namespace) (before, re
 	}
 	c := &Controller{client: cl, api: client.For[*corev1.Namespace](cl), pace: pace.New(1)}
 	kind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
-	return c.emptyOf(t.Context(), discovery.Resource{Mapping: scheme.Mapping{Kind: kind, Resource: "widgets", Scope: scheme.Namespaced},
+	found, err := c.emptyOf(t.Context(), discovery.Resource{Mapping: scheme.Mapping{Kind: kind, Resource: "widgets", Scope: scheme.Namespaced},
 		Verbs: []string{"list", "delete", "deletecollection"}}, namespace)
+	return found.before, found.remaining, err
 }
 
 // A server whose pages have no end is not asked for ever at once.

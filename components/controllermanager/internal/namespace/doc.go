@@ -1,3 +1,3 @@
-// Package namespace empties a namespace that is being deleted and then lets
+// Package namespace empties a namespace that is being deleted, pods first, and then lets
 // it go.
 package namespace
