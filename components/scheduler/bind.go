@@ -46,12 +46,13 @@ func (s *Scheduler) bind(ctx context.Context, pod *corev1.Pod, node string, nomi
 }
 
 // reportUnschedulable says on the pod, and in an event, why it has no node.
-// A pod that says so already is left alone.
-func (s *Scheduler) reportUnschedulable(ctx context.Context, pod *corev1.Pod, why string) error {
+// A pod that says so already is left alone. ended says that it waits for no node, whatever its
+// status says.
+func (s *Scheduler) reportUnschedulable(ctx context.Context, pod *corev1.Pod, why string, ended bool) error {
 	since, nominated := metav1.Now(), s.ledger.nominatedFor(pod.UID)
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
-			if condition.Message == why && (nominated == "" || nominated == pod.Status.NominatedNodeName) {
+			if condition.Message == why && !ended && (nominated == "" || nominated == pod.Status.NominatedNodeName) {
 				return nil
 			}
 			since = condition.LastTransitionTime
@@ -65,8 +66,11 @@ func (s *Scheduler) reportUnschedulable(ctx context.Context, pod *corev1.Pod, wh
 			LastTransitionTime: since, ObservedGeneration: pod.Generation,
 		}},
 	}
-	if nominated != "" {
+	switch {
+	case nominated != "":
 		status["nominatedNodeName"] = nominated
+	case ended:
+		status["nominatedNodeName"] = nil
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "status": status})
 	if err != nil {

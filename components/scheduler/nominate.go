@@ -58,6 +58,19 @@ func (l *ledger) withdrawn(uid types.UID) bool {
 	return l.withdraw(uid)
 }
 
+// withdrawBelow keeps no room on a node free any more for pods that are less important than one for which others leave it. It
+// reports whether there were any.
+func (l *ledger) withdrawBelow(node string, priority int) (freed bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for uid, n := range l.nominations {
+		if n.node == node && n.priority < priority {
+			freed = l.withdraw(uid) || freed
+		}
+	}
+	return freed
+}
+
 // nominatedFor returns the node on which room is kept free for a pod, or "".
 func (l *ledger) nominatedFor(uid types.UID) string {
 	l.mu.Lock()

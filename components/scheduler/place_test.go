@@ -201,7 +201,7 @@ func TestRoomThatAppearsMeanwhileIsNotMissed(t *testing.T) {
 	rooms := s.waiting.roomsSeen()
 	_, why := s.placed(pod)
 	s.retryWaiting() // a node came
-	if _, err := s.postpone(t.Context(), pod, why, rooms); err != nil {
+	if _, err := s.postpone(t.Context(), pod, why, rooms, false); err != nil {
 		t.Fatal(err)
 	}
 	if s.loop.Stats().Queue.Depth != 1 {

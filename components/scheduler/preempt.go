@@ -27,35 +27,40 @@ type preemption struct {
 }
 
 // preempt has less important pods leave a node for a pod that fits nowhere, if that helps. The pod is nominated for the node:
-// none that is not more important takes the room that becomes free. It is tried again when there is room.
-func (s *Scheduler) preempt(ctx context.Context, pod *corev1.Pod, rooms uint64) error {
+// none that is not more important takes the room that becomes free. It is tried again when there is room. ended reports that the
+// pod waits for no node any more, although its status may name one: nothing helps.
+func (s *Scheduler) preempt(ctx context.Context, pod *corev1.Pod, rooms uint64) (ended bool, err error) {
 	if policy := pod.Spec.PreemptionPolicy; policy != nil && *policy == corev1.PreemptNever || tooMany(&pod.Spec) != "" {
-		return nil
+		return false, nil
 	}
 	request := newRequest(pod)
 	if s.ledger.awaitsVictims(&request) {
-		return nil
+		return false, nil
 	}
 	p := s.helpful(&request, rooms)
 	if p == nil {
-		if s.ledger.withdrawn(pod.UID) { // others may fit into what was kept free for it
+		withdrawn := s.ledger.withdrawn(pod.UID)
+		if withdrawn { // others may fit into what was kept free for it
 			s.retryWaiting()
 		}
-		return nil
+		return withdrawn || pod.Status.NominatedNodeName != "", nil
 	}
 	if !s.nominate(pod, p.node, p.victims...) {
-		return nil
+		return false, nil
+	}
+	if s.ledger.withdrawBelow(p.node, request.priority) { // they look for another node at once, as with kube-scheduler
+		s.retryWaiting()
 	}
 	select {
 	case s.binders <- struct{}{}:
 	case <-ctx.Done():
-		return ctx.Err()
+		return false, ctx.Err()
 	}
 	s.binding.Go(func() {
 		defer func() { <-s.binders }()
 		s.evict(ctx, pod, p)
 	})
-	return nil
+	return false, nil
 }
 
 // helpful returns the preemption for a request, or nil. It looks at no pod if there was none for a request like this one since

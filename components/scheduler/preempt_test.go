@@ -15,6 +15,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/levelwire/levelwire/client"
@@ -169,7 +170,7 @@ func TestPodThatGoesDuringItsDecision(t *testing.T) {
 	low := newPod("low", "2", important(1, 0))
 	low.Spec.NodeName = "a"
 	s.ledger.observe(low)
-	if err := s.preempt(t.Context(), newPod("gone", "2", important(10, 0)), 0); err != nil {
+	if _, err := s.preempt(t.Context(), newPod("gone", "2", important(10, 0)), 0); err != nil {
 		t.Error(err)
 	}
 	if len(s.ledger.nominations) != 0 || s.ledger.pods["low"].leaving {
@@ -187,11 +188,29 @@ func TestNominationThatHelpsNoMore(t *testing.T) {
 	pod := newPod("nominated", "1500m", important(10, 0))
 	s.ledger.nominate(pod, "a")
 	s.ledger.assume(newPod("more", "1", important(11, 0)), "a")
-	if err := s.preempt(t.Context(), pod, 0); err != nil {
+	if _, err := s.preempt(t.Context(), pod, 0); err != nil {
 		t.Error(err)
 	}
 	if node, why := s.placed(newPod("small", "1", important(1, 0))); node != "a" {
 		t.Error(why)
+	}
+}
+
+// TestNominationsThatAreOutranked: for a pod for which others leave a node, less important ones that wait for that node look for
+// another one; those that are as important keep it.
+func TestNominationsThatAreOutranked(t *testing.T) {
+	s := schedulerOver(newNode("a", nil), newNode("b", nil))
+	for name, priority := range map[string]int32{"less": 5, "as much": 10} {
+		s.ledger.nominate(newPod(name, "500m", important(priority, 0)), "a")
+	}
+	s.ledger.nominate(newPod("elsewhere", "500m", important(5, 0)), "b")
+	if !s.ledger.withdrawBelow("a", 10) || s.ledger.withdrawBelow("a", 10) {
+		t.Error("the less important pod is withdrawn once")
+	}
+	for name, node := range map[string]string{"less": "", "as much": "a", "elsewhere": "b"} {
+		if got := s.ledger.nominatedFor(types.UID(name)); got != node {
+			t.Errorf("%s is nominated for %q, want %q", name, got, node)
+		}
 	}
 }
 

@@ -363,6 +363,30 @@ func TestImportantPodTakesThePlaceOfAnother(t *testing.T) {
 	}
 }
 
+// TestNominationThatEnds: when no preemption helps a pod any more, its status names no node.
+func TestNominationThatEnds(t *testing.T) {
+	b := newBench(t)
+	classes := client.For[*schedulingv1.PriorityClass](b.client)
+	if _, err := classes.Create(b.ctx, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"}, Value: 3}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b.createNode("small", "2")
+	b.startScheduler()
+	b.createPod("victim", "2")
+	b.awaitBound("victim")
+	b.createPod("high", "2", func(pod *corev1.Pod) { pod.Spec.PriorityClassName = "high" })
+	b.await("the pod is nominated", func(all map[string]*corev1.Pod) bool {
+		return all["high"] != nil && all["high"].Status.NominatedNodeName == "small"
+	})
+	if err := client.For[*corev1.Node](b.client).Delete(b.ctx, "small", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b.createNode("tiny", "1") // pods that wait are tried again
+	b.await("the pod is nominated for no node", func(all map[string]*corev1.Pod) bool {
+		return all["high"].Status.NominatedNodeName == "" && all["high"].Spec.NodeName == ""
+	})
+}
+
 // roundTripper is a function as a transport.
 type roundTripper func(*http.Request) (*http.Response, error)
 

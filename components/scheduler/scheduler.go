@@ -125,10 +125,11 @@ func (s *Scheduler) schedule(ctx context.Context, key controller.Key) (controlle
 	rooms := s.waiting.roomsSeen()
 	node, why := s.decide(pod, rooms)
 	if node == "" {
-		if err := s.preempt(ctx, pod, rooms); err != nil {
+		ended, err := s.preempt(ctx, pod, rooms)
+		if err != nil {
 			return controller.Result{}, err
 		}
-		return s.postpone(ctx, pod, why, rooms)
+		return s.postpone(ctx, pod, why, rooms, ended)
 	}
 	nominated := s.ledger.nominatedFor(pod.UID)
 	if !s.ledger.assume(pod, node) {
@@ -217,13 +218,13 @@ func (s *Scheduler) keepRetrying(ctx context.Context) {
 }
 
 // postpone lets a pod wait for room.
-func (s *Scheduler) postpone(ctx context.Context, pod *corev1.Pod, why string, rooms uint64) (controller.Result, error) {
+func (s *Scheduler) postpone(ctx context.Context, pod *corev1.Pod, why string, rooms uint64, ended bool) (controller.Result, error) {
 	key := controller.KeyOf(pod)
 	if s.waiting.refuse(key, priority(pod), rooms) {
 		s.loop.AddPriority(key, priority(pod))
 		return controller.Result{Pending: true}, nil
 	}
-	if err := s.reportUnschedulable(ctx, pod, why); err != nil {
+	if err := s.reportUnschedulable(ctx, pod, why, ended); err != nil {
 		return controller.Result{}, fmt.Errorf("write the pod's condition: %w", err)
 	}
 	return controller.Result{}, nil // until retryWaiting

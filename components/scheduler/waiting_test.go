@@ -75,7 +75,7 @@ func TestRoomIsUsedAfterTheBackOff(t *testing.T) {
 		})
 		key := controller.KeyOf(pod)
 		for range 3 {
-			if _, err := s.postpone(t.Context(), pod, "full", s.waiting.roomsSeen()); err != nil {
+			if _, err := s.postpone(t.Context(), pod, "full", s.waiting.roomsSeen(), false); err != nil {
 				t.Fatal(err)
 			}
 		}
