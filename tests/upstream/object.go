@@ -80,6 +80,7 @@ func normalise(member string, value any) any {
 		if member == "managedFields" || member == "conditions" {
 			slices.SortFunc(value, func(a, b any) int { return strings.Compare(asText(a), asText(b)) })
 		}
+		return value // which may be shorter
 	case string:
 		if name, ok := chosen[member]; ok && value != "" {
 			return name

@@ -24,6 +24,10 @@ func TestWhatServersChooseIsNoDifference(t *testing.T) {
 	if d := differences(list(), list("x2k4z", "bc7d9", "0a4a", "1b4a", `"5"`, `"77"`, "T00:", "T01:", "10.0.0.1", "10.9.9.9", "MIIB", "MIIC", "levelwire", "kube-apiserver")); len(d) > 0 {
 		t.Errorf("differences: %q", d)
 	}
+	ofTime := `{"manager":"levelwire","time":"2027-01-01T00:00:00Z","fieldsV1":{"f:status":{"f:conditions":{"k":{"f:lastTransitionTime":{}}}}}},`
+	if d := differences(list(), list(ofTime, "")); len(d) > 0 {
+		t.Errorf("another owner of a time: %q", d)
+	}
 	if d := differences(list(), list("f:lastTransitionTime", "f:status")); len(d) != 1 {
 		t.Errorf("another owner: %q", d)
 	}
