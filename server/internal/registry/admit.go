@@ -31,6 +31,7 @@ func (w *pendingWrite) admit(ctx context.Context) error {
 	}
 	if w.action == create && !canBeKey(w.object.GetName()) {
 		// The hooks use names in the keys of what they claim.
+		call(w.registry.res.Strategy.CompleteNew, w.object)
 		if err := w.validate(ctx); err != nil {
 			return err
 		}

@@ -105,6 +105,9 @@ func TestCreateRefuses(t *testing.T) {
 		{"taken", "default", nil, 409, metav1.StatusReasonAlreadyExists, `configmaps "taken" already exists`},
 		{"a", "nowhere", nil, 404, metav1.StatusReasonNotFound, `namespaces "nowhere" not found`},
 		{"", "default", nil, 422, metav1.StatusReasonInvalid, "name or generateName is required"},
+		{"", "default", func(c *corev1.ConfigMap) { // one byte more, once it is completed, than annotations may have
+			c.Labels, c.Annotations = map[string]string{"by": "a"}, map[string]string{"k": strings.Repeat("x", 256<<10-1)}
+		}, 422, metav1.StatusReasonInvalid, "metadata.annotations"},
 		{"a/b", "default", nil, 422, metav1.StatusReasonInvalid, "metadata.name"},
 		{"..", "default", nil, 422, metav1.StatusReasonInvalid, "metadata.name"},
 		{"a", "default", func(c *corev1.ConfigMap) { c.GenerateName = "a%b" }, 422, metav1.StatusReasonInvalid, "metadata.generateName"},

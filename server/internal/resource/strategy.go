@@ -38,7 +38,8 @@ type Strategy struct {
 	// RenewTimes follows PrepareForUpdate: it moves such times in an object that has changed.
 	RenewTimes func(obj, old Object, now metav1.Time)
 	// CompleteNew sets in a new object what depends on what the client and the mutating
-	// hooks have set. It is called once, after the hooks and before validation.
+	// hooks have set. It is called once, after the hooks and before validation; about an object that is
+	// refused for its name, no hook is asked.
 	CompleteNew func(obj Object)
 	// CompleteSubresource is CompleteNew for a change through another subresource than status and
 	// scale, named as in its URL.

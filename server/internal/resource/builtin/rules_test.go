@@ -8,6 +8,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
+// TestNewServicesListTheirClusterIP where admission has not: of a type that has none, or without a name.
+func TestNewServicesListTheirClusterIP(t *testing.T) {
+	r, obj := manifest(t, "service", "spec.clusterIP='10.0.0.7'")
+	r.Strategy.CompleteNew(obj)
+	if got := obj.(*corev1.Service).Spec.ClusterIPs; !slices.Equal(got, []string{"10.0.0.7"}) {
+		t.Errorf("clusterIPs are %q", got)
+	}
+}
+
 func TestPodGrace(t *testing.T) {
 	seconds := func(n int64) *int64 { return &n }
 	for _, tt := range []struct {

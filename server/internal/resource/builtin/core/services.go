@@ -19,6 +19,11 @@ const affinitySeconds int32 = 10800
 func serviceRules() define.Rules[*corev1.Service] {
 	return define.Rules[*corev1.Service]{
 		Default: defaultService,
+		CompleteNew: func(svc *corev1.Service) { // what admission has not; of the rest it makes more than this
+			if svc.Spec.ClusterIP != "" && len(svc.Spec.ClusterIPs) == 0 {
+				svc.Spec.ClusterIPs = []string{svc.Spec.ClusterIP}
+			}
+		},
 		CompleteStored: func(svc *corev1.Service) {
 			if svc.Spec.Type == corev1.ServiceTypeExternalName { // it sends no traffic to endpoints
 				svc.Spec.InternalTrafficPolicy = nil
