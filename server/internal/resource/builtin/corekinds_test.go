@@ -68,6 +68,10 @@ func TestValidateCoreKinds(t *testing.T) {
 			[]string{"Invalid spec.limits[0].max[storage]", "Invalid spec.limits[0].default[storage]", "Invalid spec.limits[0].defaultRequest[storage]"}},
 		{limits + "type: Container, min: {cpu: 2}, max: {cpu: 1}}]}}",
 			[]string{"Invalid spec.limits[0].min[cpu]", "Invalid spec.limits[0].defaultRequest[cpu]", "Invalid spec.limits[0].default[cpu]"}},
+		{limits + "type: Container, min: {cpu: 1e30}, max: {cpu: 1}, defaultRequest: {cpu: 1Ei}, maxLimitRequestRatio: {cpu: 10}}]}}", []string{
+			"Invalid spec.limits[0].min[cpu]", "Invalid spec.limits[0].defaultRequest[cpu]", "Invalid spec.limits[0].defaultRequest[cpu]",
+			"Invalid spec.limits[0].defaultRequest[cpu]", "Invalid spec.limits[0].default[cpu]", "Invalid spec.limits[0].maxLimitRequestRatio[cpu]",
+		}}, // of an amount that has been compared, the value overflows to another one
 		{limits + "type: Pod, min: {cpu: 1}, max: {cpu: 2}, maxLimitRequestRatio: {cpu: 3, memory: 0.5}}]}}",
 			[]string{"Invalid spec.limits[0].maxLimitRequestRatio[cpu]", "Invalid spec.limits[0].maxLimitRequestRatio[memory]"}},
 		{limits + "type: PersistentVolumeClaim}]}}", []string{"Required spec.limits[0].limits"}},

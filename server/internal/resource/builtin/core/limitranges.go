@@ -93,57 +93,68 @@ func validateLimitOrder(path *field.Path, item *corev1.LimitRangeItem) field.Err
 	}
 	var errs field.ErrorList
 	for _, name := range validate.SortedNames(all) {
-		// what is complained about at a list, with a value of it or of another one
-		order := func(low, high corev1.ResourceList, at string, value corev1.ResourceList, lowName, highName string) {
-			least, ok := low[name]
-			most, both := high[name]
-			if ok && both && least.Cmp(most) > 0 {
-				shown := value[name]
-				errs = append(errs, field.Invalid(path.Child(at).Key(string(name)), shown.String(),
-					fmt.Sprintf("%s value %s is greater than %s value %s", lowName, least.String(), highName, most.String())))
-			}
+		errs = append(errs, validateOrderOf(path, name, limitsOf(item, defaults, requests, name))...)
+	}
+	return errs
+}
+
+// limits are the amounts of one resource in an item, nil where it has none. They are copies: to compare
+// an amount may change how it is held, and with that what its value overflows to.
+type limits struct{ least, most, standard, request, ratio *apiresource.Quantity }
+
+func limitsOf(item *corev1.LimitRangeItem, defaults, requests corev1.ResourceList, name corev1.ResourceName) limits {
+	amount := func(list corev1.ResourceList) *apiresource.Quantity {
+		if q, ok := list[name]; ok {
+			return &q
 		}
-		order(item.Min, item.Max, "min", item.Min, "min", "max")
-		order(item.Min, requests, "defaultRequest", requests, "min", "default request")
-		order(requests, item.Max, "defaultRequest", requests, "default request", "max")
-		order(requests, defaults, "defaultRequest", requests, "default request", "default limit")
-		order(item.Min, defaults, "default", item.Min, "min", "default")
-		order(defaults, item.Max, "default", item.Max, "default", "max")
-		errs = append(errs, validateRatio(path.Child("maxLimitRequestRatio").Key(string(name)), name, item)...)
-		limit, limited := defaults[name]
-		request, requested := requests[name]
-		if limited && requested && !podspec.Overcommits(name) && limit.Cmp(request) != 0 {
-			errs = append(errs, field.Invalid(path.Child("defaultRequest").Key(string(name)), request.String(),
-				fmt.Sprintf("default value %s must equal to defaultRequest value %s in %s", limit.String(), request.String(), name)))
+		return nil
+	}
+	return limits{amount(item.Min), amount(item.Max), amount(defaults), amount(requests), amount(item.MaxLimitRequestRatio)}
+}
+
+func validateOrderOf(path *field.Path, name corev1.ResourceName, l limits) field.ErrorList {
+	var errs field.ErrorList
+	// what is complained about at a list, with an amount of it or of another one
+	order := func(low, high *apiresource.Quantity, at string, shown *apiresource.Quantity, lowName, highName string) {
+		if low != nil && high != nil && low.Cmp(*high) > 0 {
+			errs = append(errs, field.Invalid(path.Child(at).Key(string(name)), shown.String(),
+				fmt.Sprintf("%s value %s is greater than %s value %s", lowName, low.String(), highName, high.String())))
 		}
+	}
+	order(l.least, l.most, "min", l.least, "min", "max")
+	order(l.least, l.request, "defaultRequest", l.request, "min", "default request")
+	order(l.request, l.most, "defaultRequest", l.request, "default request", "max")
+	order(l.request, l.standard, "defaultRequest", l.request, "default request", "default limit")
+	order(l.least, l.standard, "default", l.least, "min", "default")
+	order(l.standard, l.most, "default", l.most, "default", "max")
+	if l.ratio != nil {
+		errs = append(errs, validateRatio(path.Child("maxLimitRequestRatio").Key(string(name)), l)...)
+	}
+	if l.standard != nil && l.request != nil && !podspec.Overcommits(name) && l.standard.Cmp(*l.request) != 0 {
+		errs = append(errs, field.Invalid(path.Child("defaultRequest").Key(string(name)), l.request.String(),
+			fmt.Sprintf("default value %s must equal to defaultRequest value %s in %s", l.standard.String(), l.request.String(), name)))
 	}
 	return errs
 }
 
 // validateRatio: a limit is at least its request, and no range allows more than its ends are apart.
-func validateRatio(path *field.Path, name corev1.ResourceName, item *corev1.LimitRangeItem) field.ErrorList {
-	ratio, ok := item.MaxLimitRequestRatio[name]
-	if !ok {
-		return nil
-	}
+func validateRatio(path *field.Path, l limits) field.ErrorList {
 	var errs field.ErrorList
-	if ratio.Cmp(*apiresource.NewQuantity(1, apiresource.DecimalSI)) < 0 {
-		errs = append(errs, field.Invalid(path, ratio.String(), fmt.Sprintf("ratio %s is less than 1", ratio.String())))
+	if l.ratio.Cmp(*apiresource.NewQuantity(1, apiresource.DecimalSI)) < 0 {
+		errs = append(errs, field.Invalid(path, l.ratio.String(), fmt.Sprintf("ratio %s is less than 1", l.ratio.String())))
 	}
-	least, bounded := item.Min[name]
-	most, both := item.Max[name]
-	if !bounded || !both {
+	if l.least == nil || l.most == nil {
 		return errs
 	}
-	if widest, wanted := quotient(most, least, ratio); wanted > widest {
-		errs = append(errs, field.Invalid(path, ratio.String(), fmt.Sprintf("ratio %s is greater than max/min = %f", ratio.String(), widest)))
+	if widest, wanted := quotient(l.most, l.least, l.ratio); wanted > widest {
+		errs = append(errs, field.Invalid(path, l.ratio.String(), fmt.Sprintf("ratio %s is greater than max/min = %f", l.ratio.String(), widest)))
 	}
 	return errs
 }
 
 // quotient divides two amounts, and returns a ratio beside it. They are counted in thousandths, but
 // for numbers that become too large then.
-func quotient(most, least, ratio apiresource.Quantity) (quotient, value float64) {
+func quotient(most, least, ratio *apiresource.Quantity) (quotient, value float64) {
 	if ratio.Value() < apiresource.MaxMilliValue && least.Value() < apiresource.MaxMilliValue && most.Value() < apiresource.MaxMilliValue {
 		return float64(most.MilliValue()) / float64(least.MilliValue()), float64(ratio.MilliValue()) / 1000
 	}
