@@ -17,10 +17,11 @@ const packageTimeout = 30 * time.Minute
 
 // compile builds the test binary of a package. Debug information is left out: nothing in a test
 // needs it, and a linker takes long for it. Paths stay as they are, since many suites find their
-// files by where their sources were.
+// files by where their sources were. Vet, for which go test reads all that is imported, is the
+// business of those projects.
 func (r *runner) compile(ctx context.Context, s *suite, p testPackage) (binary string, err error) {
 	binary = filepath.Join(r.work, "binary", s.Name+".test")
-	args := []string{"test", "-c", "-ldflags=-s -w -X " + indexVariable + "=" + r.downloads.url, "-o", binary}
+	args := []string{"test", "-c", "-vet=off", "-ldflags=-s -w -X " + indexVariable + "=" + r.downloads.url, "-o", binary}
 	if s.Tags != "" {
 		args = append(args, "-tags="+s.Tags)
 	}
