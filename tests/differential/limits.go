@@ -124,6 +124,7 @@ func (l *limitSteps) inQuota() {
 		return fmt.Sprintf(`{"containers":[{"name":"c","image":"i","resources":{"requests":{"cpu":%q},"limits":{"memory":"100Mi"}}}]}`, cpu)
 	}
 	l.pod("unsaid", dry, `{"containers":[`+container("", "")+`]}`)
+	l.steps[len(l.steps)-1].while = "status unknown for quota" // kube-apiserver's plugin sees a count a moment later
 	l.pod("half", dry, `{"containers":[`+container("1", "")+`]}`)
 	l.pod("large", dry, with("2"))
 	l.pod("first", "", with("600m"))

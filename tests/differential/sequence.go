@@ -40,6 +40,9 @@ type step struct {
 	uncompared bool
 	// untilGone: the watch ends, too, when the last object that a step has shown is deleted.
 	untilGone bool
+	// while is a part of the message of a server that has yet to see earlier steps: the step is asked
+	// again. It must not write.
+	while string
 }
 
 // player plays a sequence on a server.
@@ -143,12 +146,29 @@ func (p *player) play(ctx context.Context, s *step) (*answer, error) {
 	if s.events > 0 {
 		return p.watch(ctx, m, at, accept, s)
 	}
-	a, err := p.exchange(ctx, m, at, accept)
+	a, err := p.askWhile(ctx, s.while, m, at, accept)
 	if err != nil {
 		return nil, err
 	}
 	p.note(a)
 	return a, p.settle(ctx, m.method, a)
+}
+
+// askWhile asks one question again while the message of the answer has a text; "": it asks once.
+func (p *player) askWhile(ctx context.Context, text string, m message, at, accept string) (*answer, error) {
+	wait, cancel := context.WithTimeout(ctx, settleWithin)
+	defer cancel()
+	for {
+		a, err := p.exchange(ctx, m, at, accept)
+		if err != nil || text == "" || !strings.Contains(a.text("message"), text) {
+			return a, err
+		}
+		select {
+		case <-time.After(pollAfter):
+		case <-wait.Done():
+			return nil, fmt.Errorf("%s: %s: it still says %q: %w", p.side.name, at, a.text("message"), wait.Err())
+		}
+	}
 }
 
 // settle waits after a write, so that a controller of the server does not come between this step and
