@@ -212,7 +212,11 @@ func TestListOptionsOfDeletedCollections(t *testing.T) {
 		{"resourceVersion=" + old.ResourceVersion + "&resourceVersionMatch=NotOlderThan", 200, `"name":"b"`},
 		{"resourceVersion=0", 200, `"name":"a"`},
 	} {
-		got := c.send(test.code, "DELETE", configMaps+"?dryRun=All&fieldSelector=metadata.name!=kube-root-ca.crt&"+test.query, "")
+		body := ""
+		if test.code == 200 {
+			body = `{"dryRun":["All"]}` // without which the version is a precondition, too
+		}
+		got := c.send(test.code, "DELETE", configMaps+"?dryRun=All&fieldSelector=metadata.name!=kube-root-ca.crt&"+test.query, body)
 		says := test.says
 		if test.code != 200 {
 			says = strings.ReplaceAll(says, `"`, `\"`)
@@ -221,7 +225,7 @@ func TestListOptionsOfDeletedCollections(t *testing.T) {
 			t.Errorf("%s: %s", test.query, got.body)
 		}
 	}
-	c.send(200, "DELETE", configMaps+"?resourceVersion="+old.ResourceVersion, "")
+	c.send(200, "DELETE", configMaps+"?resourceVersion="+old.ResourceVersion, `{}`)
 	c.send(404, "GET", configMaps+"/a", "")
 	c.send(200, "GET", configMaps+"/b", "")
 }

@@ -344,7 +344,9 @@ func TestDeletionOfAPageKeepsWhatCameLater(t *testing.T) {
 	c.send(200, "DELETE", configMaps+"/b", "")
 	c.send(201, "POST", configMaps, `{"metadata":{"name":"b"}}`)
 	c.send(201, "POST", configMaps, `{"metadata":{"name":"a2"}}`)
-	c.send(200, "DELETE", configMaps+"?limit=2&resourceVersionMatch=Exact&resourceVersion="+list.ResourceVersion, "")
+	page := configMaps + "?limit=2&resourceVersionMatch=Exact&resourceVersion=" + list.ResourceVersion
+	c.send(409, "DELETE", page, "") // without a body the version is a precondition of each object, too
+	c.send(200, "DELETE", page, `{}`)
 	left := ""
 	c.send(200, "GET", configMaps, "").into(t, &list)
 	for _, o := range list.Items {

@@ -51,6 +51,9 @@ func (r *Reader) list(ctx context.Context, scope Scope, opts *metav1.ListOptions
 	if err != nil {
 		return Page{}, err
 	}
+	if scope.selectsOne(sel, opts) {
+		opts = withoutLegacyMatch(opts)
+	}
 	source, err := r.sourceOfList(ctx, cache, opts, compacted)
 	if err != nil {
 		return Page{}, err

@@ -54,6 +54,30 @@ func (s Scope) parse(opts *metav1.ListOptions, validate func(*metav1.ListOptions
 	return sel, nil
 }
 
+// selectsOne reports whether the fields of a list have the name, and the namespace if there is one, of a
+// single object, which kube-apiserver reads as a get.
+func (s Scope) selectsOne(sel selectors, opts *metav1.ListOptions) bool {
+	if _, byName := sel.fields.RequiresExactMatch(nameField); !byName || opts.Continue != "" {
+		return false
+	}
+	if !s.Resource.Namespaced || s.Namespace != "" {
+		return true
+	}
+	_, inNamespace := sel.fields.RequiresExactMatch("metadata.namespace")
+	return inNamespace
+}
+
+// withoutLegacyMatch returns the options of a list of a single object: a limit does not make their
+// resourceVersion an exact one, as that of other lists.
+func withoutLegacyMatch(opts *metav1.ListOptions) *metav1.ListOptions {
+	if opts.ResourceVersionMatch != "" || opts.ResourceVersion == "" {
+		return opts
+	}
+	atLeast := *opts
+	atLeast.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
+	return &atLeast
+}
+
 // nameField is the field that a name in the path stands for.
 const nameField = "metadata.name"
 

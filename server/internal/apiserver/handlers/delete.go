@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 	"errors"
+	"math"
 	"net/http"
 	"slices"
 
@@ -82,16 +83,14 @@ func (h *Handlers) deleteOptions(w http.ResponseWriter, r *http.Request, q *requ
 }
 
 // queryDeleteOptions reads the options in the query, which has the members of the preconditions as
-// uid and resourceVersion.
+// uid and resourceVersion. That of a collection's list is a precondition of each object, too, as in
+// kube-apiserver.
 func queryDeleteOptions(q *request.Info) (*metav1.DeleteOptions, error) {
 	opts := &metav1.DeleteOptions{}
 	if err := metav1.Convert_url_Values_To_v1_DeleteOptions(&q.Query, opts, nil); err != nil {
 		return nil, status.BadRequest("%v", err)
 	}
 	opts.DryRun = slices.Clone(opts.DryRun) // of the query
-	if q.Name == "" && opts.Preconditions != nil {
-		opts.Preconditions.ResourceVersion = nil // of a collection, it is the version of the list
-	}
 	return opts, nil
 }
 
@@ -146,7 +145,7 @@ func (h *Handlers) deleteCollection(w http.ResponseWriter, r *http.Request, q *r
 }
 
 // deleteListed deletes what a list with the same options would show, and returns it. kube-apiserver
-// lists in pages, so that a resourceVersion alone is one at which the list is.
+// lists in pages, so that a resourceVersion alone is one at which the list is, as of every list with a limit.
 func (h *Handlers) deleteListed(
 	ctx context.Context, q *request.Info, reg registry.Registry, opts *metav1.DeleteOptions, list *metav1.ListOptions, selection *watchcache.Selection,
 ) (page read.Page, err error) {
@@ -160,8 +159,8 @@ func (h *Handlers) deleteListed(
 			Meta:  metav1.ListMeta{ResourceVersion: read.FormatResourceVersion(deleted.Revision)},
 		}, nil
 	}
-	if list.Limit == 0 && list.Continue == "" && list.ResourceVersion != "0" && list.ResourceVersionMatch == "" {
-		list.ResourceVersionMatch = metav1.ResourceVersionMatchExact
+	if list.Limit == 0 {
+		list.Limit = math.MaxInt64
 	}
 	err = reg.DeleteListed(ctx, opts, func() ([]*watchcache.Object, error) {
 		if page, err = h.config.Reader.List(ctx, q.Scope(), list); err != nil {
