@@ -23,7 +23,7 @@ func FuzzFragments(f *testing.F) {
 	f.Add([]byte{3, 0x83, 0x45, 2}, uint8(2))
 	f.Add([]byte{0x81, 0x81, 0x41, 0x87, 9, 0xc2}, uint8(1))
 	f.Fuzz(func(t *testing.T, script []byte, after uint8) {
-		st := &stream{}
+		st := &stream{created: true}
 		st.reached.Store(int64(after))
 		var want, got []string
 		revision := int64(1)
@@ -81,7 +81,7 @@ func TestFragmentsHoldBackTheLastRevision(t *testing.T) {
 	event := func(key string, rev int64) *mvccpb.Event {
 		return &mvccpb.Event{Kv: &mvccpb.KeyValue{Key: []byte(key), ModRevision: rev}}
 	}
-	st := &stream{}
+	st := &stream{created: true}
 	batch, news, err := st.accept(&pb.WatchResponse{Fragment: true, Events: []*mvccpb.Event{event("a", 1), event("b", 2)}})
 	if err != nil || !news || batch.Revision != 1 || len(batch.Events) != 1 {
 		t.Fatalf("first fragment: %+v, %v, %v; want revision 1 alone", batch, news, err)
@@ -100,6 +100,7 @@ func TestProgressNeverRunsAhead(t *testing.T) {
 		resp *pb.WatchResponse
 		want storage.Revision // 0: nothing to deliver
 	}{
+		{"report before the confirmation", &pb.WatchResponse{Header: &pb.ResponseHeader{Revision: 50}}, 0},
 		{"created", &pb.WatchResponse{Created: true, Header: &pb.ResponseHeader{Revision: 50}}, 0},
 		{"old report", &pb.WatchResponse{Header: &pb.ResponseHeader{Revision: 5}}, 0},
 		{"catching up", &pb.WatchResponse{Header: &pb.ResponseHeader{Revision: 50}, Events: []*mvccpb.Event{{Kv: &mvccpb.KeyValue{ModRevision: 12}}}}, 12},

@@ -46,6 +46,7 @@ type stream struct {
 	sending sync.Mutex
 	rpc     watchCall
 	hangUp  context.CancelFunc // ends rpc
+	created bool               // etcd has confirmed the watch of rpc; only Next and Watch know
 	backoff time.Duration      // before the next attempt to open
 
 	silence silence
@@ -150,7 +151,7 @@ func (st *stream) open() error {
 		cancel()
 		return err
 	}
-	st.rpc, st.hangUp = rpc, cancel
+	st.rpc, st.hangUp, st.created = rpc, cancel, false
 	st.silence.opened()
 	return nil
 }
@@ -163,7 +164,11 @@ func (st *stream) accept(resp *pb.WatchResponse) (storage.Batch, bool, error) {
 	case resp.Canceled:
 		return storage.Batch{}, false, cancelled(resp.CancelReason)
 	case resp.Created:
-		st.backoff = 0
+		st.backoff, st.created = 0, true
+		return storage.Batch{}, false, nil
+	case !st.created:
+		// A progress notification that overtook the confirmation. etcd holds events back
+		// until it has confirmed the watch, also those before this notification.
 		return storage.Batch{}, false, nil
 	}
 	st.gather(resp.Events)
