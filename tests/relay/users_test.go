@@ -117,6 +117,15 @@ func TestRelayShowsWhatTheUpstreamShows(t *testing.T) {
 				}
 			}
 		}
+		// What is long is passed on, and ends when a right is withdrawn.
+		for _, r := range []struct{ method, path string }{
+			{"GET", "/api/v1/namespaces/default/pods/none/exec"}, {"POST", "/api/v1/namespaces/default/pods/none/attach"},
+			{"GET", "/api/v1/namespaces/default/pods/none/log?follow=true"}, {"GET", "/api/v1/nodes/none/proxy/"},
+		} {
+			if want, got := status(t, direct, r.method, r.path), status(t, through, r.method, r.path); want != got {
+				t.Errorf("%s: %s %s: %d, the upstream says %d", name, r.method, r.path, got, want)
+			}
+		}
 		for _, path := range []string{"/api", "/apis", "/openapi/v3", "/version", "/apis/apps/v1"} {
 			if want, got := status(t, direct, "GET", path), status(t, through, "GET", path); want != got {
 				t.Errorf("%s: %s: %d, the upstream says %d", name, path, got, want)
