@@ -37,6 +37,8 @@ func (f *relayFlags) register(cmd *cobra.Command) {
 	registerTLS(cmd, c)
 	flags.StringVar(&c.ClientCAFile, "client-ca-file", "", "PEM file of the authority that certifies the upstream's users: common name is the user, organizations are the groups")
 	flags.StringSliceVar(&c.APIAudiences, "api-audiences", nil, "what tokens must be for (default: what the upstream takes)")
+	flags.Var(&optionalBool{&c.Authentication.Anonymous}, "anonymous-auth", "make requests without credentials as the user system:anonymous, as far as the upstream lets that user (true), or refuse them all (false) (default: only health checks and /version are answered)")
+	flags.Lookup("anonymous-auth").NoOptDefVal = "true"
 	flags.DurationVar(&c.ShutdownDelay, "shutdown-delay-duration", 0, "how long to go on serving after SIGTERM, while /readyz fails: as long as a load balancer needs to stop sending new connections")
 	flags.IntVar(&c.MaxRequestsInFlight, "max-requests-inflight", 0, "requests at a time that read (default 800)")
 	flags.IntVar(&c.MaxMutatingRequestsInFlight, "max-mutating-requests-inflight", 0, "requests at a time that write (default 400)")

@@ -134,6 +134,32 @@ func TestRelayShowsWhatTheUpstreamShows(t *testing.T) {
 	}
 }
 
+// TestAnonymousRequests have through a relay the rights that they have at the upstream, if the relay takes them at all.
+func TestAnonymousRequests(t *testing.T) {
+	allowed := true
+	takesThem := func(c *server.Config) { c.Authentication.Anonymous = &allowed }
+	upstream := levelwiretest.Start(t, takesThem)
+	mustCreate(t, client.For[*rbacv1.RoleBinding](upstream.Client(client.Options{})).Namespace("default"), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "view"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "Group", Name: "system:unauthenticated"}},
+	})
+	direct := userAt(t, upstream, &rest.Config{})
+	through, refused := userAt(t, startRelay(t, upstream.Config(), takesThem), &rest.Config{}), userAt(t, startRelay(t, upstream.Config()), &rest.Config{})
+	for _, r := range []struct{ method, path string }{
+		{"GET", "/api/v1/namespaces/default/configmaps"}, {"GET", "/api/v1/namespaces/default/configmaps?resourceVersion=0"},
+		{"GET", "/api/v1/namespaces/default/configmaps/kube-root-ca.crt"}, {"GET", "/api/v1/namespaces/default/secrets"},
+		{"GET", "/api/v1/namespaces/default/secrets?resourceVersion=0"}, {"GET", "/api/v1/secrets"}, {"GET", "/apis"}, {"GET", "/openapi/v2"},
+		{"POST", "/api/v1/namespaces/default/configmaps"}, {"DELETE", "/api/v1/namespaces/default/configmaps/none"},
+	} {
+		if want, got := status(t, direct, r.method, r.path), status(t, through, r.method, r.path); got != want {
+			t.Errorf("%s %s: %d, the upstream says %d", r.method, r.path, got, want)
+		}
+		if got := status(t, refused, r.method, r.path); got != http.StatusUnauthorized {
+			t.Errorf("%s %s at a relay that takes no such requests: %d", r.method, r.path, got)
+		}
+	}
+}
+
 // TestNamesThatHeadersLose: the relay's own credentials would act where the name of a user is
 // empty, or is lost on the way, and a group that loses its space may be a mighty one.
 func TestNamesThatHeadersLose(t *testing.T) {
