@@ -13,14 +13,14 @@ DATA_DIR ?= levelwire-data
 KUBECTL_VERSION ?= v1.37.2
 
 .DEFAULT_GOAL := help
-.PHONY: help build up hunt test test-long test-race test-peers test-benchmarks test-kubectl test-adapters test-differential record-differential default-roles test-suites test-upstream test-conformance judge components bench bench-client bench-server bench-storm bench-tree bench-startup bench-upstream soak filtered ui test-clock hostile crowding neighbours nodes-day cluster relay-faults lint fmt ci clean
+.PHONY: help build up hunt test test-long test-race test-peers test-benchmarks test-kubectl test-adapters test-differential record-differential default-roles test-suites test-upstream test-relay test-conformance judge components bench bench-client bench-server bench-storm bench-tree bench-startup bench-upstream soak filtered ui test-clock hostile crowding neighbours nodes-day cluster relay-faults lint fmt ci clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
 
 # Tests run with servers that check their invariants (server/internal/watchcache/invariant), also the
 # programs that they build. What is built to be used, and what is measured, has no checks.
-CHECKED := test test-long test-race test-peers test-benchmarks test-kubectl test-adapters test-differential record-differential default-roles test-upstream test-clock hunt soak filtered ui cluster relay-faults
+CHECKED := test test-long test-race test-peers test-benchmarks test-kubectl test-adapters test-differential record-differential default-roles test-upstream test-relay test-clock hunt soak filtered ui cluster relay-faults
 $(CHECKED): export GOFLAGS += -tags=invariants
 
 build: ## build bin/levelwire
@@ -101,8 +101,13 @@ bin/e2e.test: tests/differential/judge/go.mod tests/differential/judge/go.sum
 FLOWS  ?=
 FAULTS ?=
 
-test-upstream: build judge components bin/kubectl ## Kubernetes' own components on our server and on kube-apiserver: what FLOWS (all; names of tests/upstream/testdata) end with, compared, and what is logged as an error; FAULTS=kill, three or restart: servers that are killed, three servers on one etcd, components that are killed
+test-upstream: build judge components bin/kubectl ## Kubernetes' own components on our server and on kube-apiserver: what FLOWS (all; names of tests/upstream/testdata) end with, compared, and what is logged as an error; FAULTS=kill, three, restart or relay: servers that are killed, three servers on one etcd, components that are killed, a relay in front of kube-apiserver
 	$(TEST) -count=1 -v -timeout=2h -run='^TestUpstream$$' ./tests/upstream -upstream.binaries=$(CURDIR)/bin -upstream.flows="$(FLOWS)" -upstream.faults="$(FAULTS)" -upstream.keep=$(CURDIR)/bin/upstream/$(or $(FAULTS),none)
+
+RELAY_TESTS ?=
+
+test-relay: build judge bin/kubectl ## relays in front of the real kube-apiserver and its etcd: answers to each user, watches, definitions, kubectl, verify, kube-apiserver killed; RELAY_TESTS=watches,kubectl takes some
+	$(TEST) -count=1 -v -timeout=2h -run='^TestKubeAPIServer$$' ./tests/relay -relay.binaries=$(CURDIR)/bin -relay.only="$(RELAY_TESTS)" -relay.keep=$(CURDIR)/bin/relay
 
 E2E_SIDES  ?= theirs,ours
 E2E_GROUPS ?=

@@ -22,7 +22,7 @@ import (
 )
 
 // fetch returns an answer and its body.
-func fetch(t *testing.T, s *levelwiretest.Server, path string, header http.Header) (*http.Response, string) {
+func fetch(t *testing.T, s served, path string, header http.Header) (*http.Response, string) {
 	t.Helper()
 	response, body, err := fetchBy(t.Context(), s.Client(client.Options{Retry: client.RetryOptions{Max: -1}}), path, header)
 	if err != nil {
@@ -49,7 +49,11 @@ const aggregatedDiscovery = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIG
 func TestNewKindIsVisibleAtOnce(t *testing.T) {
 	upstream := levelwiretest.Start(t)
 	one := startRelay(t, upstream.Config())
-	two := startRelay(t, one.Config())
+	compareDocuments(t, upstream, one, startRelay(t, one.Config()))
+}
+
+// compareDocuments compares what a server says of itself with what two relays in a row in front of it say.
+func compareDocuments(t *testing.T, upstream, one, two served) {
 	documents := []string{"/api", "/api/v1", "/apis", "/apis/apps", "/apis/apps/v1?timeout=32s", "/openapi/v3", "/openapi/v3/apis/apps/v1", "/openapi/v2", "/version"}
 	// On a busy machine an answer of the upstream may take so long that a relay gives the one
 	// of before. It counts that.
@@ -66,7 +70,7 @@ func TestNewKindIsVisibleAtOnce(t *testing.T) {
 			header.Set("Accept", accept)
 		}
 		direct, want := fetch(t, upstream, path, header)
-		for i, relay := range []*levelwiretest.Server{one, two} {
+		for i, relay := range []served{one, two} {
 			through, got := fetch(t, relay, path, header)
 			for got != want && path != "/api" && staleSince() {
 				through, got = fetch(t, relay, path, header)

@@ -13,7 +13,8 @@ import (
 // to what was written.
 type play struct {
 	t        *testing.T
-	cluster  *cluster
+	cluster  *cluster // nil if the servers are processes
+	at       hosts
 	writers  []*writer
 	written  *recorder // what the writers do
 	watching *recorder
@@ -24,25 +25,43 @@ type play struct {
 	writing                             sync.WaitGroup
 }
 
-// begin starts the clients.
+// hosts are where the clients of a play reach the servers, with the administrator's token.
+type hosts struct {
+	upstream string   // of the writers
+	front    string   // of the watchers: leads to any relay
+	relays   []string // of those that list
+}
+
+// begin starts the clients of a cluster.
 func begin(t *testing.T, c *cluster) *play {
-	p := &play{t: t, cluster: c, written: &recorder{t: t}, watching: &recorder{t: t}, listing: &recorder{t: t}}
+	at := hosts{upstream: c.behind.Addr(), front: c.front.Addr()}
+	for _, relay := range c.relays {
+		at.relays = append(at.relays, hostOf(t, relay.server))
+	}
+	p := beginAt(t, at)
+	p.cluster = c
+	return p
+}
+
+// beginAt starts clients.
+func beginAt(t *testing.T, at hosts) *play {
+	p := &play{t: t, at: at, written: &recorder{t: t}, watching: &recorder{t: t}, listing: &recorder{t: t}}
 	p.watching.stop, p.endWatching = context.WithCancel(t.Context())
 	p.listing.stop, p.endListing = context.WithCancel(t.Context())
 	for n := range 3 {
-		to, _ := mapsAt(t, c.behind.Addr())
+		to, _ := mapsAt(t, at.upstream)
 		p.writers = append(p.writers, p.written.newWriter(to, n))
 	}
 	p.write()
 	for n := range 12 {
-		from, _ := mapsAt(t, c.front.Addr())
+		from, _ := mapsAt(t, at.front)
 		selector := []string{"", "", "color=red"}[n%3]
 		p.watching.wait.Go(func() { p.watching.watch(from, fmt.Sprintf("watcher-%d %s", n, selector), selector) })
 	}
 	for n := range 3 {
-		from, raw := mapsAt(t, hostOf(t, c.relays[n%len(c.relays)].server))
+		from, raw := mapsAt(t, at.relays[n%len(at.relays)])
 		if n == 2 {
-			from, raw = mapsAt(t, c.front.Addr())
+			from, raw = mapsAt(t, at.front)
 		}
 		p.listing.wait.Go(func() { p.listing.read(from, raw, fmt.Sprint("lister-", n), &p.answers, p.written) })
 	}
@@ -89,15 +108,19 @@ func (p *play) suffer(d time.Duration, fault func()) {
 // exact, a watcher may be sent the latest change of each object in place of several.
 func (p *play) end(exact bool) {
 	p.rest()
-	for _, relay := range p.cluster.relays {
+	var relays []*relayed
+	if p.cluster != nil {
+		relays = p.cluster.relays
+	}
+	for _, relay := range relays {
 		relay.link.Heal()
 	}
-	last, _ := mapsAt(p.t, p.cluster.behind.Addr())
+	last, _ := mapsAt(p.t, p.at.upstream)
 	p.written.last(last)
 	late := time.AfterFunc(*patience, func() {
 		defer p.endWatching()
 		p.t.Errorf("not every watcher has reached the end within %s", *patience)
-		for i, relay := range p.cluster.relays {
+		for i, relay := range relays {
 			p.t.Logf("relay %d may be %v s old", i, metric(p.t, relay.server, "levelwire_relay_staleness_seconds"))
 		}
 	})

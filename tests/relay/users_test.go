@@ -32,9 +32,16 @@ func tokenFile(t *testing.T) string {
 	return path
 }
 
+// served is a server as its clients have it.
+type served interface {
+	Config() *rest.Config // of an administrator
+	UserConfig(name string, groups ...string) *rest.Config
+	Client(opts client.Options) *client.Client // of an administrator
+}
+
 // userAt returns a user of the upstream as a client of another server: with the same
 // credentials.
-func userAt(t *testing.T, s *levelwiretest.Server, user *rest.Config) *client.Client {
+func userAt(t *testing.T, s served, user *rest.Config) *client.Client {
 	t.Helper()
 	config := s.Config()
 	config.CertData, config.KeyData, config.CertFile, config.KeyFile = user.CertData, user.KeyData, user.CertFile, user.KeyFile

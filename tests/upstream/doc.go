@@ -8,8 +8,8 @@
 // What the components log as errors on Levelwire and not on kube-apiserver is counted, and is
 // a failure unless declared.go says why it stands.
 //
-// With -upstream.faults, something fails on Levelwire's side while the flows run: faults.go says what. Then only the objects
-// are compared.
+// With -upstream.faults, something fails on Levelwire's side while the flows run, or Levelwire is a relay in front of another
+// kube-apiserver: faults.go says what. While something fails only the objects are compared.
 //
 // `make test-upstream` builds the components, with kube-apiserver, from the published modules,
 // and runs this.

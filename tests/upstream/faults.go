@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -11,13 +12,15 @@ import (
 	"github.com/levelwire/levelwire/tests/upstream/cluster"
 )
 
-// variant is how Levelwire is run, and what fails while the flows run. Without a fault it is compared line by line with
-// kube-apiserver, which always runs without faults. With one, the objects at the end must be the same; which
-// errors components log while a server is away is chance.
+// variant is how Levelwire is run, and what fails while the flows run. The objects at the end must be those that
+// there are on kube-apiserver, which always runs without faults.
 type variant struct {
 	start func(*cluster.Cluster, context.Context) error // starts the server, or several
-	every time.Duration                                 // how long after a fault the next one follows
-	fault func(ctx context.Context, c *cluster.Cluster, turn int) error
+	// logsCompared: what components log as errors is compared line by line with what they log on kube-apiserver. Otherwise it is
+	// counted: which errors there are while a server is away is chance.
+	logsCompared bool
+	every        time.Duration // how long after a fault the next one follows
+	fault        func(ctx context.Context, c *cluster.Cluster, turn int) error
 	// kubectlFails says that a fault breaks kubectl's connections, too: then a step is repeated.
 	kubectlFails bool
 	// flags are those of the controller manager and the scheduler.
@@ -26,7 +29,21 @@ type variant struct {
 
 // variants are what the flag -upstream.faults names.
 var variants = map[string]variant{
-	"": {start: (*cluster.Cluster).StartLevelwire},
+	"": {start: (*cluster.Cluster).StartLevelwire, logsCompared: true},
+	// Levelwire is a relay in front of kube-apiserver.
+	"relay": {
+		start: func(c *cluster.Cluster, ctx context.Context) error {
+			if err := c.StartKubeAPIServer(ctx); err != nil {
+				return err
+			}
+			rights, err := filepath.Abs("../../docs/operators/relay/rbac.yaml")
+			if err != nil {
+				return err
+			}
+			return c.StartRelay(ctx, rights)
+		},
+		logsCompared: true,
+	},
 	"kill": {
 		start: (*cluster.Cluster).StartDurable,
 		every: 20 * time.Second,
@@ -50,7 +67,7 @@ var variants = map[string]variant{
 	},
 }
 
-// variantNames lists the names of the variants with faults, for messages.
+// variantNames lists the names of the variants, for messages.
 func variantNames() string {
 	return strings.Join(slices.DeleteFunc(slices.Sorted(maps.Keys(variants)), func(name string) bool { return name == "" }), ", ")
 }

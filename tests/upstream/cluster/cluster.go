@@ -42,6 +42,8 @@ type Cluster struct {
 	ManagerFlags []string
 	// ServerFlags are given to our server.
 	ServerFlags []string
+	// KubeAPIServerFlags are given to kube-apiserver, after its other flags.
+	KubeAPIServerFlags []string
 	// Sync has etcd sync to the disk, as it does by default. Without, a cluster starts faster, and outlives no crash
 	// of the machine.
 	Sync bool
@@ -51,13 +53,19 @@ type Cluster struct {
 	binaries  string
 	url       string
 	authority *pki.Authority
+	etcd      string   // its URL
 	admin     string   // kubeconfig of the administrator
 	nodes     []string // that AwaitNodes waits for
+
+	kubeconfigs string // the folder for those that lead to url
+	relayToken  string // of the relays' service account
 
 	// running has all processes in the order in which they were started.
 	running []*Process
 	// servers are those of running that are API servers, and stores those that keep their objects.
 	servers, stores []*Process
+	// relays are those of running that are in front of the servers.
+	relays []*Process
 	// components are those of running that are clients of the server and keep nothing in memory that a restart would lose.
 	components []*Process
 	release    []func() // ends what is not a process
@@ -66,7 +74,7 @@ type Cluster struct {
 // New returns a cluster that has nothing yet. Server is what it is called in errors; binaries is the folder of
 // levelwire, kubectl, etcd and Kubernetes' components, and folder is for files and logs. Both are absolute.
 func New(server, binaries, folder string) *Cluster {
-	return &Cluster{server: server, binaries: binaries, folder: folder}
+	return &Cluster{server: server, binaries: binaries, folder: folder, kubeconfigs: folder}
 }
 
 // AdminKubeconfig is the file of an administrator's kubeconfig, once the server has started.
@@ -121,7 +129,7 @@ func (c *Cluster) Stop() {
 	for _, release := range c.release {
 		release()
 	}
-	c.running, c.servers, c.stores, c.components, c.release = nil, nil, nil, nil, nil
+	c.running, c.servers, c.stores, c.relays, c.components, c.release = nil, nil, nil, nil, nil, nil
 }
 
 // ports reserves n ports, until the cluster stops: a process that is started again finds its port free.
@@ -226,12 +234,12 @@ func (c *Cluster) StartKubeAPIServer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := c.startServer("kube-apiserver", "kube-apiserver", "--etcd-servers", etcd, "--authorization-mode", "Node,RBAC",
+	if err := c.startServer("kube-apiserver", "kube-apiserver", append([]string{"--etcd-servers", etcd, "--authorization-mode", "Node,RBAC",
 		"--enable-admission-plugins", "NodeRestriction", "--allow-privileged", "--client-ca-file", filepath.Join(keys, "ca.crt"),
 		"--tls-cert-file", filepath.Join(keys, "server.crt"), "--tls-private-key-file", filepath.Join(keys, "server.key"),
 		"--service-account-issuer", "https://kubernetes.default.svc.cluster.local",
 		"--service-account-key-file", accounts, "--service-account-signing-key-file", accounts,
-		"--service-cluster-ip-range", serviceCIDR, "--bind-address", "127.0.0.1", "--secure-port", ports[0]); err != nil {
+		"--service-cluster-ip-range", serviceCIDR, "--bind-address", "127.0.0.1", "--secure-port", ports[0]}, c.KubeAPIServerFlags...)...); err != nil {
 		return err
 	}
 	return c.AwaitReady(ctx)
@@ -248,7 +256,7 @@ func (c *Cluster) startEtcd() (string, error) {
 		"--listen-client-urls", etcd, "--advertise-client-urls", etcd,
 		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "default="+peer)
 	if err == nil {
-		c.stores = append(c.stores, p)
+		c.stores, c.etcd = append(c.stores, p), etcd
 	}
 	return etcd, err
 }
@@ -320,6 +328,6 @@ func (c *Cluster) kubeconfig(user string, groups ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	file := filepath.Join(c.folder, strings.ReplaceAll(user, ":", "-")+".kubeconfig")
+	file := filepath.Join(c.kubeconfigs, strings.ReplaceAll(user, ":", "-")+".kubeconfig")
 	return file, pki.WriteKubeconfig(file, c.url, user, c.authority.CertificatePEM(), pair)
 }
