@@ -14,6 +14,7 @@ import (
 
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/internal/testwait"
+	"github.com/levelwire/levelwire/levelwiretest"
 )
 
 // boxes is a definition, with what a test changes of it in capitals.
@@ -30,6 +31,14 @@ const (
 	boxColumn = `{"name":"Size","type":"integer","jsonPath":".spec.size"}`
 	boxSize   = `"size":{"type":"integer"}`
 )
+
+// TestDefinitionsChange: the definition of a kind that relays have cached is changed, and what lists and tables show through
+// them is what the upstream shows, also of objects that have not changed.
+func TestDefinitionsChange(t *testing.T) {
+	upstream := levelwiretest.Start(t)
+	one := startRelay(t, upstream.Config())
+	changeDefinitions(t, upstream, one, startRelay(t, one.Config()))
+}
 
 // changeDefinitions makes, changes and deletes the definition of a kind that is cached: lists, tables and watches show
 // what the first server shows.

@@ -8,7 +8,8 @@ import (
 
 // counts are the counters of a relay.
 type counts struct {
-	made, dropped, broken, lists, rewound     atomic.Int64
+	made, dropped, broken, redefined          atomic.Int64
+	lists, rewound                            atomic.Int64
 	deltas, deltasFailed                      atomic.Int64
 	questions, chases, passedOn, olderWatches atomic.Int64
 	documentQuestions, staleDocuments         atomic.Int64
@@ -28,6 +29,7 @@ func (r *Relay) Collectors() []prometheus.Collector {
 		counter("caches_made", "Caches that were made because their resource was listed or watched.", &r.counts.made),
 		counter("caches_dropped", "Caches that were dropped because they were not used.", &r.counts.dropped),
 		counter("caches_broken", "Caches that were dropped because the upstream does not serve or allow their resource any more, or in a way that cannot be cached.", &r.counts.broken),
+		counter("caches_redefined", "Caches that were dropped because the definition of their custom resource has changed.", &r.counts.redefined),
 		counter("lists", "Lists and differences of whole resources that the upstream has sent.", &r.counts.lists),
 		counter("rewinds", "How often the versions of the upstream went back.", &r.counts.rewound),
 		counter("current_version_requests", "How often the upstream was asked for the current version of a resource.", &r.counts.questions),

@@ -91,9 +91,11 @@ type Relay struct {
 	transports [aggregation.Upgrade + 1]http.RoundTripper
 	kinds      kinds
 	documents  documents
-	contact    contact
-	outage     outage
-	counts     counts
+	// definitions is begun with the first source of a custom resource.
+	definitions definitions
+	contact     contact
+	outage      outage
+	counts      counts
 	// lateBookmarks: the upstream ends a watch of a second without a bookmark.
 	lateBookmarks atomic.Bool
 	promisedGrace time.Duration
@@ -114,6 +116,7 @@ func New(opts Options) (*Relay, error) {
 	r.byResource.Store(&map[*resource.Resource]*source{})
 	r.documents.relay, r.documents.held = r, map[documentKey]*document{}
 	r.documents.downloads = make(chan struct{}, maxDownloads)
+	r.definitions.relay, r.definitions.listed = r, make(chan struct{})
 	r.contact.now, r.contact.made, r.contact.begun = time.Now, make(chan struct{}), time.Now()
 	var err error
 	if r.client, err = client.New(opts.Config, client.Options{Logger: opts.Logger, Retry: client.RetryOptions{Max: -1}, WrapTransport: func(complete http.RoundTripper) http.RoundTripper {

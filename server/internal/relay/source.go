@@ -76,6 +76,10 @@ func (r *Relay) newSource(res *resource.Resource) *source {
 	s.stream.contact = &r.contact
 	s.running, s.stop = context.WithCancel(r.running)
 	r.counts.made.Add(1)
+	if custom {
+		running := r.running
+		r.definitions.begin.Do(func() { r.wait.Go(func() { r.definitions.follow(running) }) })
+	}
 	r.wait.Go(func() {
 		defer r.opts.Cache.Budget.Leave(s.cache)
 		defer s.cache.Close() // which ends the watches of clients
@@ -88,6 +92,9 @@ func (r *Relay) newSource(res *resource.Resource) *source {
 
 // run feeds the cache until the source is dropped, or cannot be cached.
 func (s *source) run() error {
+	if s.custom {
+		s.relay.definitions.await(s.running)
+	}
 	refl, err := reflector.New(reflector.ListerWatcher[*object](upstreamResource{s}), reflector.Store[*object](s), reflector.Options{
 		Name: s.res.GroupResource().String(), Logger: s.relay.opts.Logger, OnError: s.failed, OnProgress: s.reached,
 		ResumeFrom: s.fillFromPast(),
