@@ -3,6 +3,7 @@ package apiserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -45,6 +46,10 @@ type Upstream interface {
 // fails with it has not written anything, and the request is passed on.
 var ErrNotCached = errors.New("the relay does not have the answer")
 
+// ErrNoProgress is ErrNotCached of a resource of which the upstream does not say how far its changes have come. The answer says so, to
+// relays.
+var ErrNoProgress = fmt.Errorf("%w: the upstream does not say how far it is", ErrNotCached)
+
 // passOnKey is the key of a context whose request may be passed on at any time.
 type passOnKey struct{}
 
@@ -82,6 +87,9 @@ func (s *Server) serveCached(w http.ResponseWriter, r *http.Request, t *target) 
 		w.Header().Del("Age")
 		w.Header().Del("Warning")
 		w.Header().Del(watchstream.HistoryHeader)
+		if errors.Is(err, ErrNoProgress) {
+			w.Header().Set(watchstream.ProgressHeader, watchstream.NoProgress)
+		}
 		t.server = s.config.Upstream
 		s.forward(w, r, t)
 	case err != nil:

@@ -48,7 +48,7 @@ const stalenessHeader = "Levelwire-Staleness"
 func (r *Relay) declareStaleness(header http.Header) {
 	var oldest time.Duration
 	for _, s := range *r.byResource.Load() {
-		if s.cache.IsReady() {
+		if s.cache.IsReady() && !s.silence.wasFound() {
 			oldest = max(oldest, s.stream.age())
 		}
 	}
@@ -187,6 +187,9 @@ func (r *Relay) CheckUpstream(context.Context) error {
 		return fmt.Errorf("the upstream has not answered for %s, which is longer than --max-staleness %s", age.Round(time.Second), r.opts.MaxStaleness)
 	}
 	for res, s := range *r.byResource.Load() {
+		if s.silence.wasFound() {
+			continue // what depends on its age is passed on
+		}
 		if age := s.stream.age(); s.cache.IsReady() && age > r.opts.MaxStaleness && age < maxAge*time.Second {
 			return fmt.Errorf("the cache of %s may be %s old, which is longer than --max-staleness %s", res.GroupResource(), age.Round(time.Second), r.opts.MaxStaleness)
 		}

@@ -18,6 +18,9 @@ const questionTimeout = 10 * time.Second
 // Current implements storage.Reader: it returns the version of the resource when the
 // upstream was asked, which is after the call. The cache then gets there soon.
 func (s *source) Current(ctx context.Context) (storage.Revision, error) {
+	if silent, _ := s.silence.is(); silent && apiserver.MayPassOn(ctx) {
+		return 0, apiserver.ErrNoProgress
+	}
 	q := s.current.ask(s.relay.wait.Go, s.askUpstream)
 	select {
 	case <-q.done:
@@ -41,14 +44,13 @@ const (
 // awaitOrPassOn waits a moment for the cache to reach a version. If it has not, one of few
 // requests is passed on: it fails with apiserver.ErrNotCached.
 func (s *source) awaitOrPassOn(ctx context.Context, at storage.Revision) error {
-	wait, cancel := context.WithTimeout(ctx, passOnAfter)
-	defer cancel()
-	if s.follows.Wait(wait, at) == nil || ctx.Err() != nil {
-		return ctx.Err()
+	reached, err := s.awaitUnlessSilent(ctx, at, passOnAfter)
+	if reached || err != nil {
+		return err
 	}
 	if s.lists.Add(1) > maxPassedOn {
 		s.lists.Add(-1)
-		return nil
+		return s.mustReach(ctx, at, s.relay.opts.Cache.FreshnessWait)
 	}
 	context.AfterFunc(ctx, func() { s.lists.Add(-1) })
 	return apiserver.ErrNotCached
@@ -60,7 +62,7 @@ func (s *source) askUpstream() (storage.Revision, error) {
 	defer cancel()
 	before := s.cache.Reached()
 	s.relay.counts.questions.Add(1)
-	asking, promised := s.progress.asking(ctx)
+	asking, answer := s.progress.asking(ctx)
 	list, err := s.endpoint.List(asking, metav1.ListOptions{Limit: 1})
 	if err != nil {
 		return 0, unavailable(err)
@@ -70,11 +72,15 @@ func (s *source) askUpstream() (storage.Revision, error) {
 		return 0, fmt.Errorf("the upstream's list has the resourceVersion %q, which is not a number that fits 63 bits", list.ResourceVersion)
 	}
 	at := storage.Revision(revision)
+	s.progress.promised.Store(answer.promised)
+	if answer.none {
+		s.silence.noteSilent()
+	}
 	switch reached := s.cache.Reached(); {
 	case at < before:
 		s.relay.counts.rewound.Add(1)
 		s.breakUp(fmt.Errorf("the upstream has gone back in time, from version %d to %d, as after the restore of a backup", before, at))
-	case at > reached && *promised:
+	case at > reached && answer.promised:
 		s.awaitProgress(at, s.relay.promisedGrace)
 	case at > reached:
 		s.requestProgress(at)

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -167,15 +168,24 @@ func (s *source) prepareWatch(ctx context.Context, at storage.Revision) error {
 	task := runqueue.FromContext(ctx)
 	task.Block()
 	defer task.Unblock()
-	ctx, cancel := context.WithTimeout(ctx, watchPatience)
+	patience := watchPatience
+	if _, hears := s.silence.is(); !hears {
+		patience = silencePatience
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if !s.reaches(ctx, at, askAfter) {
+	reached, err := s.awaitUnlessSilent(ctx, at, askAfter)
+	if err == nil && !reached {
 		if current, err := s.Current(ctx); err == nil && current < at {
 			return nil // there is no such version, which the watch says
 		}
-		if !s.reaches(ctx, at, watchPatience) {
-			return status.TooManyRequests(fmt.Sprintf("the relay has not reached resource version %d yet, it is at %d: watch again in a moment", at, s.cache.Reached()), 1)
-		}
+		reached, err = s.awaitUnlessSilent(ctx, at, patience)
+	}
+	switch {
+	case errors.Is(err, apiserver.ErrNotCached):
+		return err
+	case !reached:
+		return status.TooManyRequests(fmt.Sprintf("the relay has not reached resource version %d yet, it is at %d: watch again in a moment", at, s.cache.Reached()), 1)
 	}
 	in, unknown := s.gaps.has(at)
 	for unknown != nil {

@@ -55,7 +55,7 @@ func (staleness) Describe(to chan<- *prometheus.Desc) { to <- stalenessDesc }
 // Collect implements prometheus.Collector.
 func (s staleness) Collect(to chan<- prometheus.Metric) {
 	for res, source := range *s.relay.byResource.Load() {
-		if source.cache.IsReady() {
+		if source.cache.IsReady() && !source.silence.wasFound() {
 			to <- prometheus.MustNewConstMetric(stalenessDesc, prometheus.GaugeValue, source.stream.age().Seconds(), res.Group, res.Version, res.Plural)
 		}
 	}

@@ -2,11 +2,13 @@ package relay
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"io"
 	"net/http"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,6 +37,8 @@ type progress struct {
 	until   time.Time        // the stream itself may bring that until then
 	chasing chan struct{}    // closed when the goroutine that asks ends; nil: none does
 	stream  string           // the name of the stream that was opened last
+
+	promised atomic.Bool // the upstream has said last that the stream will bring what it has named
 }
 
 const (
@@ -72,12 +76,13 @@ func (s *source) awaitProgress(to storage.Revision, grace time.Duration) {
 
 // chase opens watches until the cache is where it is wanted.
 func (s *source) chase() {
-	attempt, mayWait := 0, true
+	attempt, nothing, mayWait := 0, 0, true
 	var waited time.Time
 	for {
 		s.progress.mu.Lock()
 		wanted, until := s.progress.wanted, s.progress.until
-		if s.cache.Reached() >= wanted || attempt == progressAttempts || s.running.Err() != nil {
+		silent, hears := s.silence.is()
+		if silent || s.cache.Reached() >= wanted || attempt == progressAttempts || s.running.Err() != nil {
 			close(s.progress.chasing)
 			s.progress.chasing, s.progress.wanted, s.progress.until = nil, 0, time.Time{}
 			s.progress.mu.Unlock()
@@ -86,7 +91,9 @@ func (s *source) chase() {
 		s.progress.mu.Unlock()
 		if mayWait && until.After(waited) {
 			waited = until
-			mayWait = s.reaches(s.running, wanted, time.Until(until))
+			if mayWait = s.reaches(s.running, wanted, time.Until(until)); mayWait && s.progress.promised.Load() {
+				s.silence.noteHeard()
+			}
 			continue
 		}
 		attempt++
@@ -96,6 +103,10 @@ func (s *source) chase() {
 			seconds = longerWatch
 		}
 		switch ended := s.chaseOnce(seconds); {
+		case ended && seconds == longerWatch:
+			if nothing++; nothing == silentWatches || !hears {
+				s.silence.noteSilent()
+			}
 		case ended:
 			s.relay.lateBookmarks.Store(true)
 		case s.cache.Reached() < wanted:
@@ -115,13 +126,15 @@ func (s *source) pause(d time.Duration) {
 }
 
 // chaseOnce reads one watch until the cache is where it is wanted, or the watch brings a change.
-// It returns true if the watch has ended without a bookmark.
+// It returns true if the watch has ended, after the time for which it was asked, without an event or a bookmark.
 func (s *source) chaseOnce(seconds int64) (ended bool) {
 	ctx, cancel := context.WithTimeout(s.running, questionTimeout)
 	defer cancel()
 	s.applying.Lock()
 	unchanged := unchangedSince{s.epoch, s.cache.StateRevision(), s.cache.Reached()}
 	s.applying.Unlock()
+	ctx, answer := askingHowFar(ctx)
+	asked, most := time.Now(), time.Duration(seconds)*time.Second
 	w, err := s.watch(ctx, metav1.ListOptions{
 		ResourceVersion: strconv.FormatInt(int64(unchanged.reached), 10), AllowWatchBookmarks: true, TimeoutSeconds: &seconds,
 	})
@@ -129,17 +142,23 @@ func (s *source) chaseOnce(seconds int64) (ended bool) {
 		return false
 	}
 	defer w.watch.Close()
+	if answer.none {
+		s.silence.noteSilent()
+		return false
+	}
 	if w.coalesced {
 		closed := s.gaps.open(unchanged.reached)
 		s.cache.BeginGap()
 		defer func() { closed(s.cache.Reached()) }()
 	}
-	for {
+	for bookmarks := 0; ; bookmarks++ {
 		event, err := w.next()
 		if err != nil {
-			return errors.Is(err, io.EOF)
+			// A server that stops ends watches early. Its clock may be a little faster than this one.
+			return errors.Is(err, io.EOF) && bookmarks == 0 && time.Since(asked) > most*9/10
 		}
 		if event.Type != apiwatch.Bookmark {
+			s.silence.noteBehind()
 			return false // the stream brings it
 		}
 		revision, err := strconv.ParseInt(event.Object.ResourceVersion, 10, 64)
@@ -150,6 +169,7 @@ func (s *source) chaseOnce(seconds int64) (ended bool) {
 		done := s.cache.Reached() >= s.progress.wanted
 		s.progress.mu.Unlock()
 		if done {
+			s.silence.noteHeard()
 			return false
 		}
 	}
@@ -181,16 +201,24 @@ func (p *progress) follow(name string) {
 	p.stream = name
 }
 
-// asking returns the context for the question which version is current, and where the answer
-// says whether the stream will bring that version.
-func (p *progress) asking(ctx context.Context) (context.Context, *bool) {
+// progressAnswer is what the upstream says of the stream when it is asked.
+type progressAnswer struct {
+	promised bool // the stream will bring the version of the answer
+	none     bool // nothing says how far the stream is
+}
+
+// asking returns the context for the question which version is current, and where the answer is noted.
+func (p *progress) asking(ctx context.Context) (context.Context, *progressAnswer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	promised := new(bool)
-	if p.stream == "" {
-		return ctx, promised
-	}
-	return context.WithValue(ctx, progressKey{}, progressRequest{p.stream, promised}), promised
+	answer := new(progressAnswer)
+	return context.WithValue(ctx, progressKey{}, progressRequest{p.stream, answer}), answer
+}
+
+// askingHowFar is asking for a watch. It has a name, by which a relay knows the question.
+func askingHowFar(ctx context.Context) (context.Context, *progressAnswer) {
+	answer := new(progressAnswer)
+	return context.WithValue(ctx, progressKey{}, progressRequest{rand.Text(), answer}), answer
 }
 
 // namingWatch returns the context for a watch that has a name.
@@ -202,8 +230,8 @@ type progressKey struct{}
 
 // progressRequest is the value of a context whose request names a stream.
 type progressRequest struct {
-	name     string
-	promised *bool // nil: the request is for the stream
+	name   string          // ""; none is known
+	answer *progressAnswer // nil: the request is for the stream
 }
 
 // asksForProgress sends the names of streams.
@@ -215,11 +243,14 @@ func (a asksForProgress) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !ok {
 		return a.next.RoundTrip(req)
 	}
-	req = req.Clone(req.Context())
-	req.Header.Set(watchstream.ProgressHeader, asks.name)
+	if asks.name != "" {
+		req = req.Clone(req.Context())
+		req.Header.Set(watchstream.ProgressHeader, asks.name)
+	}
 	response, err := a.next.RoundTrip(req)
-	if err == nil && asks.promised != nil {
-		*asks.promised = response.Header.Get(watchstream.ProgressHeader) == asks.name
+	if err == nil && asks.answer != nil {
+		said := response.Header.Get(watchstream.ProgressHeader)
+		*asks.answer = progressAnswer{promised: said != "" && said == asks.name, none: said == watchstream.NoProgress}
 	}
 	return response, err
 }

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -250,7 +251,11 @@ func (r *Relay) prepare(ctx context.Context, s *source, req *http.Request, verb 
 	if s.isBroken() {
 		return apiserver.ErrNotCached
 	}
-	return s.prepareVersion(ctx, req.URL.Query(), verb)
+	err := s.prepareVersion(ctx, req, verb)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return status.TooManyRequests(fmt.Sprintf("the relay does not know yet whether it has the %s that were asked for: try again", s.res.GroupResource()), 1)
+	}
+	return err
 }
 
 // use returns the source of a resource, which is made if there is none. It is kept until

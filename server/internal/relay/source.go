@@ -6,7 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net/url"
+	"net/http"
 	"slices"
 	"strconv"
 	"sync"
@@ -22,6 +22,7 @@ import (
 	"github.com/levelwire/levelwire/server/internal/apiserver"
 	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/runqueue"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
 	"github.com/levelwire/levelwire/storage"
 )
@@ -38,6 +39,7 @@ type source struct {
 	stop     context.CancelFunc
 	current  coalesced[storage.Revision] // asks which version is current
 	progress progress
+	silence  silence
 	stream   stream
 	past     past
 	gaps     gaps
@@ -384,27 +386,52 @@ func (s *source) showsFormerStates(objects []*watchcache.Object) bool {
 }
 
 // prepareVersion gets the cache ready for the resourceVersion of a request.
-func (s *source) prepareVersion(ctx context.Context, query url.Values, verb string) error {
+func (s *source) prepareVersion(ctx context.Context, req *http.Request, verb string) error {
+	query := req.URL.Query()
 	text := query.Get("resourceVersion")
 	revision, err := strconv.ParseInt(text, 10, 64)
 	if errors.Is(err, strconv.ErrRange) {
 		return apiserver.ErrNotCached // it may be a version that this relay cannot count to
 	}
+	if verb == request.VerbWatch && asksHowFar(req) {
+		if err := s.prepareHowFar(ctx); err != nil {
+			return err
+		}
+	}
+	if text == "" && verb == request.VerbWatch {
+		return s.prepareCurrent(ctx)
+	}
 	if err != nil || revision <= 0 {
 		return nil // no version, or one that is refused
 	}
 	at := storage.Revision(revision)
-	if at > s.cache.Reached() {
-		s.requestProgress(at)
-	}
-	if verb != request.VerbWatch || query.Get("sendInitialEvents") == "true" {
-		return nil
+	switch {
+	case verb != request.VerbWatch:
+		return s.prepareState(ctx, at)
+	case query.Get("sendInitialEvents") == "true":
+		if err := s.prepareState(ctx, at); errors.Is(err, apiserver.ErrNotCached) {
+			return err
+		}
+		return nil // that the version is not there yet, the stream says
 	}
 	if at < s.cache.Oldest() {
 		s.relay.counts.olderWatches.Add(1)
 		return apiserver.ErrNotCached // the upstream may have more history
 	}
 	return s.prepareWatch(ctx, at)
+}
+
+// prepareState gets the cache ready for a read of a state that is not older than a version. The read itself waits for that if the
+// upstream is known to say how far the stream is.
+func (s *source) prepareState(ctx context.Context, at storage.Revision) error {
+	if _, hears := s.silence.is(); hears {
+		s.requestProgress(at)
+		return nil
+	}
+	task := runqueue.FromContext(ctx)
+	task.Block()
+	defer task.Unblock()
+	return s.mustReach(ctx, at, s.relay.opts.Cache.FreshnessWait)
 }
 
 // Get implements storage.Reader. Nothing reads single keys of a relay's store.

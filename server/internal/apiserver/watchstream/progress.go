@@ -16,6 +16,10 @@ import (
 // request, and a frame.
 const ProgressHeader = "Levelwire-Progress"
 
+// NoProgress in ProgressHeader of an answer says that nothing brings the client to know how far its watch is, unless
+// there is a change: a relay has passed the request on because its own upstream does not say so either. No watch has that name.
+const NoProgress = "none"
+
 // maxName bounds the name of a watch. A longer one is as if there were none.
 const maxName = 64
 
