@@ -227,7 +227,13 @@ func readTable(body []byte) ([]string, error) {
 				row.Cells[i] = nil
 			}
 		}
-		lines = append(lines, text(row.Cells)+string(row.Object.Raw))
+		var object any // its members in order
+		if len(row.Object.Raw) > 0 {
+			if err := json.Unmarshal(row.Object.Raw, &object); err != nil {
+				return nil, err
+			}
+		}
+		lines = append(lines, text(row.Cells)+text(object))
 	}
 	return lines, nil
 }
