@@ -9,9 +9,12 @@ import (
 	"io"
 	"os"
 	"testing"
+	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/levelwire/levelwire/client"
@@ -20,11 +23,14 @@ import (
 	"github.com/levelwire/levelwire/client/wait"
 )
 
+// discoveryInterval is how often discovery is asked for a new kind.
+const discoveryInterval = 50 * time.Millisecond
+
 // ApplyFiles applies the objects of files with YAML or JSON, in their order, and returns
 // them as the server has them: a program's manifests, CustomResourceDefinitions before
 // objects of their kinds. It is server-side apply with force; the namespace is "default"
 // if an object of a kind with namespaces has none. It waits until a
-// CustomResourceDefinition is established. Whatever fails ends the test.
+// CustomResourceDefinition is established, and its kind is in discovery. Whatever fails ends the test.
 func ApplyFiles(t testing.TB, c *client.Client, paths ...string) []*unstructured.Unstructured {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
@@ -80,7 +86,29 @@ func applyObject(ctx context.Context, mapper *discovery.Mapper, obj *unstructure
 	if err != nil || obj.GetKind() != "CustomResourceDefinition" {
 		return applied, err
 	}
-	return wait.Until(ctx, endpoint, obj.GetName(), isEstablished)
+	established, err := wait.Until(ctx, endpoint, obj.GetName(), isEstablished)
+	if err != nil {
+		return nil, err
+	}
+	return established, awaitKind(ctx, mapper, established)
+}
+
+// awaitKind waits until discovery has the kind of an established definition: kube-apiserver's is a moment behind.
+func awaitKind(ctx context.Context, mapper *discovery.Mapper, crd *unstructured.Unstructured) error {
+	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
+	kind, _, err := unstructured.NestedString(crd.Object, "spec", "names", "kind")
+	for err == nil {
+		_, err = mapper.ByKind(ctx, schema.GroupKind{Group: group, Kind: kind})
+		if !meta.IsNoMatchError(err) {
+			break
+		}
+		select {
+		case <-time.After(discoveryInterval):
+			err = nil
+		case <-ctx.Done():
+		}
+	}
+	return err
 }
 
 func isEstablished(crd *unstructured.Unstructured) bool {
