@@ -78,7 +78,7 @@ const (
 	// proxiesInterval is how often the authorities of the API server are read again.
 	proxiesInterval = time.Minute
 	readTimeout     = 10 * time.Second
-	// removeTimeout bounds the removal of the APIService at the end.
+	// removeTimeout bounds the removal of the APIService at the end, and what is asked before it.
 	removeTimeout = time.Second
 )
 
@@ -98,7 +98,10 @@ func (s *Server) Run(ctx context.Context) error {
 		return errors.Join(err, listener.Close())
 	}
 	// Who connects now waits to be served until it is known who the API server is.
-	s.retry(ctx, s.readProxies)
+	if !s.awaitProxies(ctx) {
+		s.remove(context.WithoutCancel(ctx))
+		return listener.Close()
+	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(tls.NewListener(listener, s.tlsConfig(certificate))) }()
 	ticker := time.NewTicker(proxiesInterval)
@@ -155,6 +158,23 @@ func (s *Server) retry(ctx context.Context, f func(context.Context) error) {
 		case <-ctx.Done():
 		}
 	}
+}
+
+// awaitProxies reads the authorities that certify the API server until that succeeds. If ctx ends first,
+// it reads them once more: the API server may be waiting for an answer already, and would be refused. It
+// reports whether they are known.
+func (s *Server) awaitProxies(ctx context.Context) bool {
+	s.retry(ctx, s.readProxies)
+	if ctx.Err() == nil {
+		return true
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
+	defer cancel()
+	err := s.readProxies(last)
+	if err != nil {
+		s.opts.Logger.Debug("it is not known who the API server is", "error", err)
+	}
+	return err == nil
 }
 
 // readProxies reads the authorities that certify the API server, by the right that install has
