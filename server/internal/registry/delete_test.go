@@ -196,6 +196,20 @@ func TestDeleteRefusesOptions(t *testing.T) {
 	}
 }
 
+// TestVersionOfADeletion: what a delete answers of an object that is gone has the version of its deletion, as the watch event has.
+func TestVersionOfADeletion(t *testing.T) {
+	f := newFixture(t)
+	created := f.create(t, "pods", newPod("p", ""))
+	gone, err := f.of(t, "pods").Delete(t.Context(), "default", "p", nil)
+	if err != nil || !gone.Deleted {
+		t.Fatalf("%+v, %v", gone, err)
+	}
+	events := f.events(t, "/registry/pods/", created.Revision)
+	if last := events[len(events)-1]; gone.Object.GetResourceVersion() != fmt.Sprint(last.Revision) {
+		t.Errorf("the answer shows version %s, the event %d", gone.Object.GetResourceVersion(), last.Revision)
+	}
+}
+
 func TestFinalizersHoldAnObject(t *testing.T) {
 	f := newFixture(t)
 	obj := configMap("a", "")
@@ -216,7 +230,10 @@ func TestFinalizersHoldAnObject(t *testing.T) {
 	wantStatus(t, "a new finalizer", err, 422, metav1.StatusReasonInvalid, "no new finalizers can be added if the object is being deleted")
 	last, err := r.Update(t.Context(), "default", "a", changing(func(c *corev1.ConfigMap) { c.Finalizers = nil }), registry.UpdateOptions{})
 	if err != nil || !last.Deleted {
-		t.Errorf("%+v, %v", last, err)
+		t.Fatalf("%+v, %v", last, err)
+	}
+	if got, want := last.Object.GetResourceVersion(), marked.Object.GetResourceVersion(); got != want || last.Revision <= marked.Revision {
+		t.Errorf("the update that lets the object go shows version %s, not the one that it replaces, %s; its revision is %d", got, want, last.Revision)
 	}
 	if got := story(t, f.events(t, "/registry/configmaps/", created.Revision)); got != "marked 0, deleted" {
 		t.Errorf("events: %s", got)

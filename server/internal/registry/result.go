@@ -19,7 +19,8 @@ type Result struct {
 	// JSON is the same, encoded with its resourceVersion: the cached form, if
 	// the endpoint is what is stored. It is shared and must not be modified.
 	JSON []byte
-	// Revision is the object's resourceVersion; 0 for the dry run of a create.
+	// Revision is the object's resourceVersion, or that of its deletion if the write removed it
+	// (what an update removed shows the version before); 0 for the dry run of a create.
 	Revision storage.Revision
 	// Created says that the write made a new object.
 	Created bool
@@ -85,9 +86,15 @@ func (w *pendingWrite) unchangedResult() (*Result, error) {
 }
 
 // removedResult describes an object that has been removed. It carries the
-// revision of the deletion, as the watch event does.
+// revision of the deletion, as the watch event does. The object of a delete shows it,
+// too; that of an update, which let the object go, shows the version that was updated, as
+// kube-apiserver's does.
 func (w *pendingWrite) removedResult() (*Result, error) {
-	result, err := w.registry.unstoredResult(w.object, w.revision, formatRevision(w.revision))
+	shown := w.revision
+	if _, updates := w.verb.(*update); updates {
+		shown = w.current.revision
+	}
+	result, err := w.registry.unstoredResult(w.object, w.revision, formatRevision(shown))
 	if err != nil {
 		return nil, err
 	}

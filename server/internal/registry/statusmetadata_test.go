@@ -178,13 +178,17 @@ func TestLastFinalizerGoesThroughStatus(t *testing.T) {
 		if res.Namespaced {
 			namespace = "default"
 		}
+		before := ""
 		result, err := r.UpdateStatus(t.Context(), namespace, "a", func(current resource.Object) (resource.Object, error) {
 			obj := current.DeepCopyObject().(resource.Object)
+			before = obj.GetResourceVersion()
 			obj.SetFinalizers(nil)
 			return obj, nil
 		}, registry.UpdateOptions{})
 		if err != nil || !result.Deleted {
 			t.Errorf("%s: %+v (%v), want it deleted", plural, result, err)
+		} else if got := result.Object.GetResourceVersion(); got != before {
+			t.Errorf("%s: the answer shows version %s, not the one that the update replaced, %s", plural, got, before)
 		}
 		if _, err := r.Get(t.Context(), namespace, "a"); !apierrors.IsNotFound(err) {
 			t.Errorf("%s: then Get gives %v", plural, err)
