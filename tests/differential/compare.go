@@ -1,6 +1,7 @@
 package differential
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -185,7 +186,11 @@ func (c *comparison) refusals(ours, judge *answer) {
 	said := false
 	for i := range shared {
 		if ofMine[i].Field != shared[i].Field || ofMine[i].Reason != shared[i].Reason {
-			c.add(otherCauses, "order", list(mine), list(theirs))
+			at := "order"
+			if slices.Equal(sortedInMaps(ofMine), sortedInMaps(shared)) {
+				at = "order within a map"
+			}
+			c.add(otherCauses, at, list(mine), list(theirs))
 			return
 		}
 		said = c.words(shared[i].shape()+": ", ofMine[i].Message, shared[i].Message) || said
@@ -205,8 +210,12 @@ func (c *comparison) words(at, ours, judge string) (other bool) {
 	switch {
 	case ours == judge:
 		return false
-	case internalNames.MatchString(judge) && eraseValues(ours) == eraseValues(judge):
-		c.add(otherMessage, "an object as the refused value", ours, judge)
+	case internalNames.MatchString(judge) && rewriteValues(ours, inOneWord) == rewriteValues(judge, inOneWord):
+		at := "an object as the refused value"
+		if rewriteValues(ours, inLeaves) != rewriteValues(judge, inLeaves) {
+			at = "another object as the refused value"
+		}
+		c.add(otherMessage, at, ours, judge)
 		return false
 	}
 	c.add(otherMessage, at+erase(judge), ours, judge)
@@ -218,25 +227,96 @@ var (
 	printedValue  = regexp.MustCompile(` value: [\[{]`)
 )
 
-// eraseValues removes the objects and lists that a message prints as refused values.
-func eraseValues(message string) string {
+// rewriteValues writes the objects and lists that a message prints as refused values in another way.
+func rewriteValues(message string, write func(value any) string) string {
 	var b strings.Builder
 	for {
 		found := printedValue.FindStringIndex(message)
 		if found == nil {
 			return b.String() + message
 		}
-		value := found[1] - 1 // where it begins
-		b.WriteString(message[:value] + "…")
-		message = message[value:]
+		at := found[1] - 1 // where the value begins
+		b.WriteString(message[:at])
+		message = message[at:]
 		decoder := json.NewDecoder(strings.NewReader(message))
-		var any json.RawMessage
-		if decoder.Decode(&any) != nil {
+		decoder.UseNumber()
+		var value any
+		if decoder.Decode(&value) != nil {
 			return b.String() + message // it is no JSON
 		}
+		b.WriteString(write(value))
 		message = message[decoder.InputOffset():]
 	}
 }
+
+func inOneWord(any) string { return "…" }
+
+func inLeaves(value any) string { return strings.Join(leaves("", value), " ") }
+
+// leaves are the strings, numbers and booleans of a value, each with the name of the member that it is of, in small letters.
+// Empty ones are left out, and so is where a member stands: the internal types, which kube-apiserver prints, have names in
+// Go's alphabet, print what is empty, too, and have other structs around some members.
+func leaves(name string, value any) (list []string) {
+	switch value := value.(type) {
+	case map[string]any:
+		for member, of := range value {
+			member = strings.ToLower(member)
+			list = append(list, leaves(cmp.Or(externalNames[member], member), of)...)
+		}
+	case []any:
+		for _, item := range value {
+			list = append(list, leaves(name, item)...)
+		}
+	default:
+		if !isEmpty(value) && !slices.Contains(notInternal, name) {
+			list = append(list, name+"="+literal(value))
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// notInternal are members that internal types lack: those of the type of an object.
+var notInternal = []string{"kind", "apiversion"}
+
+// externalNames are the names of members that internal types have under another one.
+var externalNames = map[string]string{
+	"deprecatedserviceaccount": "serviceaccount", "endpointsname": "endpoints", "datadiskuri": "diskuri",
+	"cephmonitors": "monitors", "rbdimage": "image", "rbdpool": "pool", "radosuser": "user",
+}
+
+// isEmpty reports whether Go would leave a member out that has omitempty.
+func isEmpty(leaf any) bool {
+	return leaf == nil || leaf == "" || leaf == false || leaf == json.Number("0")
+}
+
+// sortedInMaps returns causes in which those that follow each other and are about members of the same map have the order of
+// their names: kube-apiserver goes through a map in an order that chance decides.
+func sortedInMaps(causes []cause) []string {
+	var lines, run []string
+	of := ""
+	end := func() { lines, run = append(lines, slices.Sorted(slices.Values(run))...), nil }
+	for _, c := range causes {
+		if in := mapOf(c.Field); in == "" || in != of {
+			end()
+			of = in
+		}
+		run = append(run, c.Field+" "+c.Reason)
+	}
+	end()
+	return lines
+}
+
+// mapOf returns the field of the map of which a field is a member: what stands before its last key; "": it is in none.
+func mapOf(field string) string {
+	keys := mapKey.FindAllStringIndex(field, -1)
+	if keys == nil {
+		return ""
+	}
+	return field[:keys[len(keys)-1][0]]
+}
+
+var mapKey = regexp.MustCompile(`\[[^\]\d][^\]]*\]`)
 
 // details compares what else stands in a Status, and in its details.
 func (c *comparison) details(ours, judge *answer) {

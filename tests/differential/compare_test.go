@@ -17,6 +17,20 @@ const (
 	twoOtherWay  = `{"reason":"Invalid","message":"invalid","details":{"causes":[{"reason":"FieldValueInvalid","field":"spec.parts[1].size","message":"negative"},{"reason":"FieldValueRequired","field":"metadata.name"}]}}`
 )
 
+// inMap is a refusal because of members of a map.
+func inMap(names ...string) string {
+	var causes []string
+	for _, name := range names {
+		causes = append(causes, fmt.Sprintf(`{"reason":"FieldValueInvalid","field":"limits[%s]"}`, name))
+	}
+	return fmt.Sprintf(`{"reason":"Invalid","message":"invalid","details":{"causes":[%s]}}`, strings.Join(causes, ","))
+}
+
+// refusing is a refusal that prints a value.
+func refusing(value string) string {
+	return fmt.Sprintf(`{"reason":"Invalid","message":"invalid","details":{"causes":[{"reason":"FieldValueInvalid","field":"spec","message":"Invalid value: %s: no"}]}}`, value)
+}
+
 func TestCompare(t *testing.T) {
 	_, k := widgets(t)
 	for name, test := range map[string]struct {
@@ -37,6 +51,10 @@ func TestCompare(t *testing.T) {
 		"both twice":       {422, 422, saidTwice, saidTwice, nil, nil},
 		"twice by ours":    {422, 422, saidTwice, negativeSize, nil, []string{"other causes: extra spec.parts[].size FieldValueInvalid"}},
 		"another order":    {422, 422, twoOtherWay, twoCauses, nil, []string{"other causes: order"}},
+		"within a map":     {422, 422, inMap("a", "b"), inMap("b", "a"), nil, []string{"other causes: order within a map"}},
+		"of another map":   {422, 422, inMap("a", "b"), strings.ReplaceAll(inMap("b", "a"), "limits[a]", "requests[a]"), nil, []string{"other causes: missing requests[] FieldValueInvalid", "other causes: extra limits[] FieldValueInvalid"}},
+		"a refused value":  {422, 422, refusing(`{\"name\":\"x\",\"size\":1}`), refusing(`{\"Name\":\"x\",\"Size\":1,\"Mode\":null,\"Parts\":[]}`), nil, []string{"other message: an object as the refused value"}},
+		"another value":    {422, 422, refusing(`{\"name\":\"x\",\"size\":1}`), refusing(`{\"Name\":\"x\",\"Size\":2}`), nil, []string{"other message: another object as the refused value"}},
 		"other words":      {422, 422, otherPart, negativeSize, nil, []string{"other message: spec.parts[].size FieldValueInvalid: negative"}},
 		"no causes":        {404, 404, `{"reason":"NotFound","message":"no \"a\" 1"}`, `{"reason":"NotFound","message":"not \"a\" 1"}`, nil, []string{`other message: not "…" N`}},
 		"another number":   {201, 201, widgetMade, `{"metadata":{"name":"example"},"spec":{"size":2}}`, nil, []string{"other object: spec.size differs"}},
