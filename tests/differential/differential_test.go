@@ -191,6 +191,7 @@ func startOurs(t *testing.T) *side {
 	s := levelwiretest.Start(t, func(c *server.Config) {
 		c.TokenAuthFile, c.AuthorizationModes = tokens, []string{"AlwaysAllow"}
 		c.ServiceCIDR = netip.MustParsePrefix(serviceCIDR)
+		c.CompactionInterval = -1 // old versions are asked about, however long the comparison takes
 	})
 	config := s.Config()
 	ours := &side{

@@ -119,7 +119,8 @@ func apiserverFlags(folder, etcd string, port int) ([]string, error) {
 		"--etcd-servers", etcd, "--authorization-mode", "AlwaysAllow", "--token-auth-file", tokenFile,
 		"--service-account-issuer", "https://kubernetes.default.svc.cluster.local",
 		"--service-account-key-file", keyFile, "--service-account-signing-key-file", keyFile,
-		"--allow-privileged=true", // as in every cluster with a network; here there is no such flag
+		"--allow-privileged=true",      // as in every cluster with a network; here there is no such flag
+		"--etcd-compaction-interval=0", // old versions are asked about, however long the comparison takes
 		"--service-cluster-ip-range", serviceCIDR, "--cert-dir", filepath.Join(folder, "certificates"),
 		"--bind-address", "127.0.0.1", "--secure-port", strconv.Itoa(port),
 	}, nil
