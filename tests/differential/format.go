@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/kubernetes/scheme"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/yaml"
@@ -108,7 +109,7 @@ func protobufToJSON(text []byte) ([]byte, error) {
 // encode returns a body in the format of its type; in JSON, which bodyOf makes of it, if it is none of
 // those that are tried.
 func encode(contentType string, body any) (any, error) {
-	encoding := map[string]func([]byte) ([]byte, error){asYAML: yaml.JSONToYAML, asProtobuf: jsonToProtobuf}[contentType]
+	encoding := map[string]func([]byte) ([]byte, error){asYAML: yaml.JSONToYAML, asProtobuf: jsonToProtobuf, asCBOR: jsonToCBOR}[contentType]
 	if encoding == nil {
 		return body, nil
 	}
@@ -129,6 +130,14 @@ func jsonToProtobuf(text []byte) ([]byte, error) {
 	var encoded bytes.Buffer
 	err = protobuf.NewSerializer(typed, typed).Encode(object, &encoded)
 	return encoded.Bytes(), err
+}
+
+func jsonToCBOR(text []byte) ([]byte, error) {
+	var value any
+	if err := utiljson.Unmarshal(text, &value); err != nil { // with integers that stay integers
+		return nil, err
+	}
+	return direct.Marshal(value)
 }
 
 // watchFor bounds how long a watch is read that lacks events.

@@ -145,7 +145,7 @@ var formats = []string{
 // formatsOf sends an object in every format, and asks for it and its list in every format.
 func formatsOf(o *object) []step {
 	var steps []step
-	encodings := []string{asYAML}
+	encodings := []string{asYAML, asCBOR}
 	if hasProtobuf(o.kind) {
 		encodings = append(encodings, asProtobuf)
 	}
