@@ -251,11 +251,11 @@ func rewriteValues(message string, write func(value any) string) string {
 
 func inOneWord(any) string { return "…" }
 
-func inLeaves(value any) string { return strings.Join(leaves("", value), " ") }
+func inLeaves(value any) string { return strings.Join(leaves("", withoutType(value)), " ") }
 
 // leaves are the strings, numbers and booleans of a value, each with the name of the member that it is of, in small letters.
-// Empty ones are left out, and so is where a member stands: the internal types, which kube-apiserver prints, have names in
-// Go's alphabet, print what is empty, too, and have other structs around some members.
+// Left out is what is empty, where a member stands, and the order of a list: the internal types, which kube-apiserver
+// prints, have names in Go's alphabet, print what is empty, too, and have other structs around some members.
 func leaves(name string, value any) (list []string) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -268,7 +268,7 @@ func leaves(name string, value any) (list []string) {
 			list = append(list, leaves(name, item)...)
 		}
 	default:
-		if !isEmpty(value) && !slices.Contains(notInternal, name) {
+		if !isEmpty(value) {
 			list = append(list, name+"="+literal(value))
 		}
 	}
@@ -276,8 +276,23 @@ func leaves(name string, value any) (list []string) {
 	return list
 }
 
-// notInternal are members that internal types lack: those of the type of an object.
-var notInternal = []string{"kind", "apiversion"}
+// withoutType removes the type of an object, or of each of a list, which internal types do not print.
+func withoutType(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		value = copyMembers(value)
+		delete(value, "kind")
+		delete(value, "apiVersion")
+		return value
+	case []any:
+		list := make([]any, len(value))
+		for i, item := range value {
+			list[i] = withoutType(item)
+		}
+		return list
+	}
+	return value
+}
 
 // externalNames are the names of members that internal types have under another one.
 var externalNames = map[string]string{
@@ -291,29 +306,40 @@ func isEmpty(leaf any) bool {
 }
 
 // sortedInMaps returns causes in which those that follow each other and are about members of the same map have the order of
-// their names: kube-apiserver goes through a map in an order that chance decides.
+// their keys: kube-apiserver goes through a map in an order that chance decides.
 func sortedInMaps(causes []cause) []string {
-	var lines, run []string
-	of := ""
-	end := func() { lines, run = append(lines, slices.Sorted(slices.Values(run))...), nil }
-	for _, c := range causes {
-		if in := mapOf(c.Field); in == "" || in != of {
-			end()
-			of = in
+	causes = slices.Clone(causes)
+	for i := 0; i < len(causes); {
+		in, _ := mapOf(causes[i].Field)
+		end := i + 1
+		for end < len(causes) && in != "" {
+			if other, _ := mapOf(causes[end].Field); other != in {
+				break
+			}
+			end++
 		}
-		run = append(run, c.Field+" "+c.Reason)
+		slices.SortStableFunc(causes[i:end], func(a, b cause) int {
+			_, x := mapOf(a.Field)
+			_, y := mapOf(b.Field)
+			return strings.Compare(x, y)
+		})
+		i = end
 	}
-	end()
+	var lines []string
+	for _, c := range causes {
+		lines = append(lines, c.Field+" "+c.Reason)
+	}
 	return lines
 }
 
-// mapOf returns the field of the map of which a field is a member: what stands before its last key; "": it is in none.
-func mapOf(field string) string {
+// mapOf returns the field of the map of which a field is a member, or is in one, and the last key; "": it is in none.
+func mapOf(field string) (in, key string) {
 	keys := mapKey.FindAllStringIndex(field, -1)
 	if keys == nil {
-		return ""
+		return "", ""
 	}
-	return field[:keys[len(keys)-1][0]]
+	last := keys[len(keys)-1]
+	return field[:last[0]], field[last[0]:last[1]]
 }
 
 var mapKey = regexp.MustCompile(`\[[^\]\d][^\]]*\]`)

@@ -42,7 +42,7 @@ func (r *repeated) repeats(before, event any) bool {
 // shown is the object of an event, as far as it is compared.
 func (r *repeated) shown(event any) string {
 	object, _ := get(event, path{"object"})
-	for _, at := range r.without {
+	for _, at := range append(r.without, versionPath) {
 		if _, ok := get(object, at); ok {
 			// What was found can be removed.
 			object, _, _ = replaceAt(object, at, func(any) (any, bool) { return nil, false })

@@ -12,9 +12,16 @@ import (
 // normalise returns an answer in which what two servers must answer differently is replaced.
 // sent is what the request sent: what the client has chosen is never replaced.
 func normalise(a *answer, k *kind, sent map[string]any) *answer {
-	n := &normaliser{kind: k, sent: sent, answer: a.Body, now: a.At, generated: generatedIn(sent)}
-	chosen := uidsIn(sent)
-	n.uids = slices.DeleteFunc(uidsIn(a.Body), func(uid string) bool { return slices.Contains(chosen, uid) })
+	return newIdentities().normalise(a, k, sent)
+}
+
+// normalise normalises an answer after those that have been normalised with the same names.
+func (ids *identities) normalise(a *answer, k *kind, sent map[string]any) *answer {
+	n := &normaliser{kind: k, sent: sent, answer: a.Body, now: a.At, generated: generatedIn(sent), ids: ids, step: a.Step}
+	ids.meet(a.Step, a.Body, uidsIn(sent))
+	if a.Body["events"] != nil {
+		n.events = map[string]string{}
+	}
 	result := &answer{At: a.At, Code: a.Code, Text: n.words(a.Text), Headers: a.Headers, Step: a.Step}
 	if a.Body != nil {
 		result.Body, _ = n.value(a.Body, nil).(map[string]any)
@@ -27,13 +34,19 @@ func normalise(a *answer, k *kind, sent map[string]any) *answer {
 		result.Warnings = append(result.Warnings, n.words(warning))
 	}
 	for _, step := range a.Steps {
-		result.Steps = append(result.Steps, normalise(step, k, sent))
+		result.Steps = append(result.Steps, ids.normalise(step, k, sent))
 	}
 	if a.After != nil {
-		result.After = normalise(a.After, k, sent)
+		after := *a.After
+		after.Step = whatIsLeft
+		result.After = ids.normalise(&after, k, sent)
+		result.After.Step = a.After.Step
 	}
 	return result
 }
+
+// whatIsLeft is in names what is read after a delete.
+const whatIsLeft = "what is left"
 
 // rule says what is replaced.
 type rule struct {
@@ -46,9 +59,6 @@ type rule struct {
 }
 
 var rules = []rule{
-	{name: "the uid", is: isUID},
-	{name: "the uid", shape: "metadata.uid"},
-	{name: "the uid", shape: "details.uid"},
 	{name: "a token of pages", shape: "metadata.continue"},
 	{name: "when the token expires", shape: "status.expirationTimestamp", is: isExpiration},
 	{name: "an age", shape: "cells[]", is: isAge},
@@ -56,7 +66,6 @@ var rules = []rule{
 	{name: "a token", kind: "v1 ServiceAccount", shape: "status.token"},
 	{name: "a creation time", shape: "metadata.creationTimestamp", is: isCreation},
 	{name: "a deletion time", shape: "metadata.deletionTimestamp", is: isDeletion},
-	{name: "a version", shape: "metadata.resourceVersion"},
 	{name: "a time of managed fields", shape: "metadata.managedFields[].time"},
 	{name: "an allocated address", kind: "v1 Service", shape: "spec.clusterIP", is: inServiceCIDR},
 	{name: "an allocated address", kind: "v1 Service", shape: "spec.clusterIPs[]", is: inServiceCIDR},
@@ -69,34 +78,17 @@ var rules = []rule{
 	{name: "a generated name", kind: "v1 LimitRange", shape: "details.name", is: isGeneratedUID},
 }
 
-// uidsIn returns the uids in a value.
-func uidsIn(value any) (uids []string) {
-	switch value := value.(type) {
-	case map[string]any:
-		for name, member := range value {
-			if text, ok := member.(string); ok && name == "uid" && text != "" {
-				uids = append(uids, text)
-			}
-			uids = append(uids, uidsIn(member)...)
-		}
-	case []any:
-		for _, item := range value {
-			uids = append(uids, uidsIn(item)...)
-		}
-	}
-	return uids
-}
-
-func isUID(n *normaliser, value any) bool {
-	text, _ := value.(string)
-	return slices.Contains(n.uids, text)
-}
-
 var age = regexp.MustCompile(`^(\d+s|\d+y(\d+d)?)$`)
 
-func isAge(_ *normaliser, value any) bool {
+// columnsOfAges are those of tables whose cells count from a time until now.
+var columnsOfAges = []string{"Age", "Last Schedule", "Duration", "Last Seen", "First Seen", "TimeAdded"}
+
+func isAge(n *normaliser, value any) bool {
 	text, _ := value.(string)
-	return age.MatchString(text)
+	column, _ := n.at[len(n.at)-1].(int)
+	// The last cell of an IPAddress at kube-apiserver has no column.
+	isOfAges := column >= len(n.columns) || slices.Contains(columnsOfAges, n.columns[column])
+	return isOfAges && age.MatchString(text)
 }
 
 func inServiceCIDR(_ *normaliser, value any) bool {
@@ -192,7 +184,7 @@ var words = []struct {
 	{`"<an allocated address>": expected an IP`, regexp.MustCompile(`"10\.96\.\d+\.\d+": expected an IP`)},
 	// Of preconditions that do not hold.
 	{"in record (<what is stored>)", regexp.MustCompile(`in record \([^)]*\)`)},
-	{"in object meta: <what is stored>", regexp.MustCompile(`in object meta: [0-9a-f-]+`)},
+	{"in object meta: <what is stored>", regexp.MustCompile(`in object meta: (\d+|` + uid + `)\b`)},
 	{"0xc*", regexp.MustCompile(`\b0xc[0-9a-f]{9}\b`)},
 }
 
@@ -204,13 +196,18 @@ type normaliser struct {
 	around map[string]any // the object in which the value stands
 	// generated matches names that the server may have made.
 	generated *regexp.Regexp
-	uids      []string // of the objects in the answer, and of what its details are about, that the client has not chosen
+	ids       *identities
+	step      string            // which step's answer it is
+	events    map[string]string // by uid, in the events of a watch: the version of the event before
+	at        path              // of the value
+	columns   []string          // the names of those of the table that was shown last
 }
 
 func (n *normaliser) value(value any, at path) any {
 	switch value := value.(type) {
 	case map[string]any:
 		result := make(map[string]any, len(value))
+		n.lookAtColumns(value)
 		for name, member := range value {
 			if list, ok := member.([]any); ok && name == "managedFields" {
 				member = n.withoutServer(list)
@@ -284,18 +281,53 @@ func (n *normaliser) leaf(value any, at path) any {
 		return value
 	}
 	shape := inShape(at.shape())
+	text, isText := value.(string)
+	if name := n.ids.uids[text]; isText && name != "" {
+		return name
+	}
+	if isText && shape == "metadata.resourceVersion" {
+		return n.version(text)
+	}
+	n.at = at
 	for _, r := range rules {
 		if (r.shape == "" || r.shape == shape) && (r.kind == "" || r.kind == n.kind.String()) && (r.is == nil || r.is(n, value)) {
 			return "<" + r.name + ">"
 		}
 	}
-	if text, ok := value.(string); ok && n.isNow(text) {
+	if isText && n.isNow(text) {
 		if strings.Contains(text, ".") {
 			return "<now, with its microseconds>"
 		}
 		return "<now>"
 	}
 	return value
+}
+
+// version names the version of the object in whose metadata it stands. Into those of some kinds a server
+// writes at its own time.
+func (n *normaliser) version(version string) string {
+	uid, _ := n.around["uid"].(string)
+	if settled[n.kind.Kind] != nil || n.kind.Kind == "FlowSchema" {
+		uid = ""
+	}
+	if n.events != nil {
+		return n.ids.eventVersion(n.events, uid, version)
+	}
+	return n.ids.version(n.step, uid, version)
+}
+
+// lookAtColumns keeps the names of the columns of a table. The events of a watch after the first do not have them.
+func (n *normaliser) lookAtColumns(table map[string]any) {
+	list, _ := table["columnDefinitions"].([]any)
+	if len(list) == 0 {
+		return
+	}
+	n.columns = nil
+	for _, item := range list {
+		column, _ := item.(map[string]any)
+		name, _ := column["name"].(string)
+		n.columns = append(n.columns, name)
+	}
 }
 
 // inItem is inShape of a path.
@@ -338,11 +370,14 @@ func (n *normaliser) words(text string) string {
 		text = before + applyErrors + strings.Join(lines, "\n")
 	}
 	text = exceeded.ReplaceAllStringFunc(text, sortExceeded)
-	if n.generated != nil {
-		text = n.generated.ReplaceAllString(text, "<a generated name>")
+	if n.generated != nil && !strings.Contains(text, generatedName) { // else it is from a recording, or has had its turn
+		text = n.generated.ReplaceAllString(text, generatedName)
 	}
 	return text
 }
+
+// generatedName stands in the place of one.
+const generatedName = "<a generated name>"
 
 // applyErrors stands before what is wrong with an apply patch, in an order that is another one each time.
 const applyErrors = "errors:\n"

@@ -40,7 +40,9 @@ const introduction = `# What is answered differently from kube-apiserver
 
 [The comparison](../contributors/differential.md) asks this server and kube-apiserver 1.37.2 the same: creates, updates, patches, deletes and writes of
 subresources, with one field or two set to odd values, and sequences of writes, reads and watches of one object. It compares code, reason, causes, message,
-object, warnings and headers. The %d rows below stand on purpose; %d of them come from feature gates. Please report any other difference as a fault.
+object, warnings and headers; of uids and versions, which each server chooses, it compares whether
+an object's uid stays the same from step to step, and whether its version is the same, later or earlier. The %d rows
+below stand on purpose; %d of them come from feature gates. Please report any other difference as a fault.
 
 **Does it affect my program?** Most likely not, if it uses only fields that kube-apiserver serves by default. Look for its rows if it deletes collections with
 a resourceVersion, sends a DELETE with a body and with dryRun in the query, deletes all CustomResourceDefinitions at once, compares managedFields, reads the text of
@@ -50,12 +52,11 @@ errors, or takes warnings for errors.
 [admission plugins](../operators/admission-plugins.md), [webhooks and policies](../operators/admission.md), [custom resources](custom-resources.md), [field ownership](field-ownership.md), [OpenAPI](openapi.md),
 [fairness](../operators/fairness.md), [aggregation](../operators/aggregation.md), and the last column of [validation](validation.md). A watch goes on after a restart of the server, where
 kube-apiserver answers 410. A watch may ask for a resourceVersion that the server has not reached: if it does not reach it within 5 seconds, the watch ends with
-an error here, and stays open without an event at kube-apiserver. A PUT of a PersistentVolumeClaim or a Job that changes nothing writes nothing here; kube-apiserver
-stores it, so that watches see an event.
+an error here, and stays open without an event at kube-apiserver.
 
 **Not compared:** rights, as both servers allow every request (--authorization-mode=AlwaysAllow; kube-apiserver also runs with --allow-privileged, without which it
 refuses privileged Pods); fields of union members that no object of the comparison has; exec, attach, log, portforward and
-proxy; sequences of FlowSchemas, and how the statuses of APIServices, CustomResourceDefinitions and ValidatingAdmissionPolicies are owned, into which a
+proxy; the versions of lists and bookmarks, and those of APIServices, CustomResourceDefinitions, FlowSchemas and ValidatingAdmissionPolicies; sequences of FlowSchemas, and how the statuses of APIServices, CustomResourceDefinitions and ValidatingAdmissionPolicies are owned, into which a
 server itself writes. Most single writes are dry runs; a tenth of the creates, some deletes and every sequence write. Every option of a read is tried with ConfigMaps, Nodes, Pods, Deployments and
 CustomResourceDefinitions, pages with ConfigMaps, and most fields of the metadata with ConfigMaps, Namespaces and Deployments: their rules are the same for all kinds.
 

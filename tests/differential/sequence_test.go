@@ -46,8 +46,9 @@ func TestSequences(t *testing.T) {
 			}
 			theirs.Steps[1].Code, theirs.Steps[1].Body = 418, nil
 			found, err = c.one(t.Context(), q, judge)
-			if err != nil || len(found) != 1 || found[0].step != theirs.Steps[1].Step {
-				t.Errorf("%v: %v, %+v, want a difference in the second step", q, err, found)
+			// Later steps may differ, too: in the name of a uid that the second one has shown first.
+			if err != nil || len(found) == 0 || found[0].step != theirs.Steps[1].Step {
+				t.Errorf("%v: %v, %+v, want a difference in the second step first", q, err, found)
 			}
 			theirs.Steps = theirs.Steps[1:]
 			if c.recorded(q) != nil {
