@@ -137,9 +137,8 @@ func declaredBy(t *testing.T, r *Relay) string {
 	return w.Header().Get(stalenessHeader)
 }
 
-// sourceOf returns the source of the config maps of an upstream, whose cache has been filled,
-// and its relay, whose time the test sets.
-func sourceOf(t *testing.T, upstream *hanging) (*source, *clock) {
+// runningRelayOf returns a relay that runs in front of an upstream, and whose time the test sets. Its context ends with the test.
+func runningRelayOf(t *testing.T, upstream http.Handler) (*Relay, *clock) {
 	t.Helper()
 	server := httptest.NewUnstartedServer(upstream)
 	server.EnableHTTP2 = true
@@ -158,13 +157,21 @@ func sourceOf(t *testing.T, upstream *hanging) (*source, *clock) {
 		server.Close()
 	})
 	r.running = ctx
-	s, err := r.use(ctx, schema.GroupVersionResource{Version: "v1", Resource: "configmaps"})
+	return r, now
+}
+
+// sourceOf returns the source of the config maps of an upstream, whose cache has been filled,
+// and its relay, whose time the test sets.
+func sourceOf(t *testing.T, upstream *hanging) (*source, *clock) {
+	t.Helper()
+	r, now := runningRelayOf(t, upstream)
+	s, err := r.use(r.running, schema.GroupVersionResource{Version: "v1", Resource: "configmaps"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	select {
 	case <-s.cache.Ready():
-	case <-ctx.Done():
+	case <-r.running.Done():
 		t.Fatal("the cache is not filled")
 	}
 	return s, now

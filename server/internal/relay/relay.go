@@ -289,6 +289,7 @@ func (r *Relay) use(ctx context.Context, gvr schema.GroupVersionResource) (*sour
 	}
 	if s = r.sources[gvr]; s == nil {
 		s = r.newSource(res)
+		s.start()
 		r.sources[gvr] = s
 		r.publish()
 	}

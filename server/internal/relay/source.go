@@ -69,7 +69,7 @@ type source struct {
 	listed atomic.Int64
 }
 
-// newSource begins to feed a cache of a resource. The relay's lock is held, and it runs.
+// newSource makes a source, which start is to be called of. The relay runs.
 func (r *Relay) newSource(res *resource.Resource) *source {
 	_, custom := res.New().(*unstructured.Unstructured)
 	s := &source{relay: r, res: res, custom: custom, cache: watchcache.New(res, r.opts.Cache), broken: make(chan struct{}), follows: new(watchcache.Progress)}
@@ -77,8 +77,14 @@ func (r *Relay) newSource(res *resource.Resource) *source {
 	s.endpoint = client.ForResource(r.client, res.GroupVersionResource(), func() *object { return &object{} })
 	s.stream.contact = &r.contact
 	s.running, s.stop = context.WithCancel(r.running)
+	return s
+}
+
+// start begins to feed the cache. The relay's lock is held.
+func (s *source) start() {
+	r := s.relay
 	r.counts.made.Add(1)
-	if custom {
+	if s.custom {
 		running := r.running
 		r.definitions.begin.Do(func() { r.wait.Go(func() { r.definitions.follow(running) }) })
 	}
@@ -89,7 +95,6 @@ func (r *Relay) newSource(res *resource.Resource) *source {
 			s.breakUp(err)
 		}
 	})
-	return s
 }
 
 // run feeds the cache until the source is dropped, or cannot be cached.
