@@ -106,7 +106,7 @@ test-upstream: build judge components bin/kubectl ## Kubernetes' own components 
 
 RELAY_TESTS ?=
 
-test-relay: build judge bin/kubectl ## relays in front of the real kube-apiserver and its etcd: answers to each user, watches, definitions, kubectl, verify, kube-apiserver killed; RELAY_TESTS=watches,kubectl takes some
+test-relay: build judge bin/kubectl ## relays in front of the real kube-apiserver and its etcd: caches filled from the past, answers to each user, watches, definitions, kubectl, verify, kube-apiserver killed; RELAY_TESTS=watches,kubectl takes some
 	$(TEST) -count=1 -v -timeout=2h -run='^TestKubeAPIServer$$' ./tests/relay -relay.binaries=$(CURDIR)/bin -relay.only="$(RELAY_TESTS)" -relay.keep=$(CURDIR)/bin/relay
 
 E2E_SIDES  ?= theirs,ours

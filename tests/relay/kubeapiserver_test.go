@@ -124,6 +124,7 @@ func TestKubeAPIServer(t *testing.T) {
 		name string
 		run  func(t *testing.T, direct, one, three front)
 	}{
+		{"past", fillsFromPast}, // first, while etcd has all history
 		{"answers", answersOfKubeAPIServer},
 		{"writes", func(t *testing.T, direct, one, three front) { readYourWrites(t, one, direct, three) }},
 		{"versions", func(t *testing.T, direct, one, three front) {
