@@ -51,7 +51,8 @@ type Cluster struct {
 	server    string // its name
 	folder    string // for its files and logs
 	binaries  string
-	url       string
+	url       string   // where clients reach the server
+	urls      []string // of all servers and of what is in front of them; url is the last one
 	authority *pki.Authority
 	etcd      string   // its URL
 	admin     string   // kubeconfig of the administrator
@@ -129,7 +130,7 @@ func (c *Cluster) Stop() {
 	for _, release := range c.release {
 		release()
 	}
-	c.running, c.servers, c.stores, c.relays, c.components, c.release = nil, nil, nil, nil, nil, nil
+	c.running, c.servers, c.stores, c.relays, c.components, c.release, c.urls = nil, nil, nil, nil, nil, nil, nil
 }
 
 // ports reserves n ports, until the cluster stops: a process that is started again finds its port free.
@@ -194,7 +195,8 @@ func (c *Cluster) startLevelwire(ctx context.Context, name, command string, flag
 		return err
 	}
 	data := c.data(name)
-	c.url, c.admin = "https://127.0.0.1:"+ports[0], filepath.Join(data, "admin.kubeconfig")
+	c.admin = filepath.Join(data, "admin.kubeconfig")
+	c.serveAt("https://127.0.0.1:" + ports[0])
 	args := append([]string{command, "--data-dir", data, "--secure-port", ports[0]}, slices.Concat(flags, c.ServerFlags)...)
 	if err := c.startServer(name, "levelwire", args...); err != nil {
 		return err
@@ -226,7 +228,7 @@ func (c *Cluster) StartKubeAPIServer(ctx context.Context) error {
 	if err := writeAccountsKey(accounts); err != nil {
 		return err
 	}
-	c.url = "https://127.0.0.1:" + ports[0]
+	c.serveAt("https://127.0.0.1:" + ports[0])
 	if c.admin, err = c.kubeconfig("admin", "system:masters"); err != nil {
 		return err
 	}
@@ -275,10 +277,22 @@ func writeAccountsKey(file string) error {
 	return os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded}), 0o600)
 }
 
-// AwaitReady waits until the server is ready. It returns an error if a process has ended that should run.
+// serveAt has clients that are started from now on reach the server at a URL.
+func (c *Cluster) serveAt(url string) {
+	c.url, c.urls = url, append(c.urls, url)
+}
+
+// AwaitReady waits until the server is ready, and each relay in front of it. Of one that was killed, its next run is: neither the killed
+// run counts, nor a relay, which is ready for a while without its upstream. It returns an error if a process has ended that should
+// run.
 func (c *Cluster) AwaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
+	for _, p := range slices.Concat(c.servers, c.relays) {
+		if err := p.awaitNext(ctx); err != nil {
+			return err
+		}
+	}
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -307,7 +321,16 @@ func (c *Cluster) isReady(ctx context.Context) error {
 		return err
 	}
 	defer client.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url+"/readyz", nil)
+	for _, url := range c.urls {
+		if err := isReadyAt(ctx, client, url); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func isReadyAt(ctx context.Context, client *http.Client, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/readyz", nil)
 	if err != nil {
 		return err
 	}
@@ -317,7 +340,7 @@ func (c *Cluster) isReady(ctx context.Context) error {
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("/readyz: %s", answer.Status)
+		return fmt.Errorf("%s/readyz: %s", url, answer.Status)
 	}
 	return nil
 }

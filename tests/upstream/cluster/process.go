@@ -39,10 +39,11 @@ type Process struct {
 	err      error         // why; to be read after ended
 
 	mu     sync.Mutex
-	cmd    *exec.Cmd // its latest run
-	killed bool      // that run is one that Kill ends
-	kills  int       // how often Kill has ended it
-	exits  []error   // how runs have ended that nobody killed
+	cmd    *exec.Cmd     // its latest run
+	killed bool          // that run is one that Kill ends
+	next   chan struct{} // closed when the run has begun that follows the one that Kill ended last; nil: it has ended none
+	kills  int           // how often Kill has ended it
+	exits  []error       // how runs have ended that nobody killed
 }
 
 // Name says which program of the cluster it is.
@@ -90,6 +91,9 @@ func (p *Process) begin() (*exec.Cmd, error) {
 	cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, p.folder
 	if err := childprocess.Start(cmd); err != nil {
 		return nil, err
+	}
+	if p.killed {
+		close(p.next)
 	}
 	p.cmd, p.killed = cmd, false
 	return cmd, nil
@@ -141,9 +145,28 @@ func (p *Process) Kill() {
 	if p.killed || p.isStopping() {
 		return
 	}
-	p.killed = true
+	p.killed, p.next = true, make(chan struct{})
 	p.kills++
 	_ = p.cmd.Process.Kill() // it may have ended by itself
+}
+
+// awaitNext waits until the run has begun that follows the one that Kill has ended, if it has ended one: the system has
+// closed all connections of that one, which may go on to answer for a moment after Kill.
+func (p *Process) awaitNext(ctx context.Context) error {
+	p.mu.Lock()
+	next := p.next
+	p.mu.Unlock()
+	if next == nil {
+		return nil
+	}
+	select {
+	case <-next:
+		return nil
+	case <-p.ended:
+		return p.failure()
+	case <-ctx.Done():
+		return fmt.Errorf("no run of %s has followed the one that was killed: %w", p.name, ctx.Err())
+	}
 }
 
 // stop ends the process for good, and waits for that.

@@ -49,7 +49,8 @@ func (c *Cluster) StartRelay(ctx context.Context, rights string, flags ...string
 		return err
 	}
 	c.relays = append(c.relays, p)
-	c.url, c.kubeconfigs = "https://127.0.0.1:"+ports[0], data
+	c.kubeconfigs = data
+	c.serveAt("https://127.0.0.1:" + ports[0])
 	if c.admin, err = c.kubeconfig("admin", "system:masters"); err != nil {
 		return err
 	}

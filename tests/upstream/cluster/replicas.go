@@ -36,7 +36,7 @@ func (c *Cluster) StartReplicas(ctx context.Context, n int) error {
 		return err
 	}
 	c.release = append(c.release, func() { _ = balancer.Close() })
-	c.url = "https://" + balancer.Addr()
+	c.serveAt("https://" + balancer.Addr())
 	if c.admin, err = c.kubeconfig("admin", "system:masters"); err != nil {
 		return err
 	}
