@@ -124,11 +124,7 @@ func (s *Server) passOnLong(w http.ResponseWriter, r *http.Request, t *target) e
 		record := request.RecordFrom(ctx)
 		s.open.Register(ctx, &member, ended, reauthorization.Rights{Watch: &t.attributes, Impersonation: record.Impersonation})
 		defer s.open.Unregister(&member)
-		if err := member.Err(); err != nil { // a relay has not asked for the right before
-			if denied := s.authorizeTarget(r, t); denied != nil {
-				writeDenied(w, r, denied)
-				return nil
-			}
+		if err := member.Err(); err != nil { // withdrawn since the request was authorized
 			return err
 		}
 	}

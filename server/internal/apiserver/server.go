@@ -174,7 +174,7 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request, t *target) {
 		request.RecordFrom(r.Context()).Task.End() // it waits for the other server all the time
 	}
 	if t.server != nil && t.server == proxy.Server(s.config.Upstream) {
-		s.forward(w, r, t)
+		s.serveUpstream(w, r, t)
 		return
 	}
 	if t.server != nil {

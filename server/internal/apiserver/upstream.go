@@ -66,6 +66,35 @@ func (s *Server) mayAnswer(t *target, r *http.Request) bool {
 	return s.config.Upstream.MayDescribe(r) || path == "/metrics" || health.IsPath(path) || strings.HasPrefix(path, profiling.Path)
 }
 
+// serveUpstream passes on a request that a relay cannot answer. The upstream authorizes it.
+func (s *Server) serveUpstream(w http.ResponseWriter, r *http.Request, t *target) {
+	if s.open != nil && t.onObjects && t.isLong(r) {
+		if err := s.refusesLong(r, t); err != nil {
+			writeDenied(w, r, err)
+			return
+		}
+	}
+	s.forward(w, r, t)
+}
+
+// refusesLong returns the error for a client whose request need not end and is known not to be allowed. Such
+// a request is about to join those that end when a right is withdrawn. Of those that need the same rights, the first one alone is
+// asked about there, and a no would end the others on their way to the upstream. What cannot be found out is
+// left to the upstream.
+func (s *Server) refusesLong(r *http.Request, t *target) error {
+	done, err := s.undecided(t.attributes.User)
+	if err != nil {
+		return err
+	}
+	defer done()
+	reason, err := s.authorizer.AuthorizeRequest(r.Context(), t.attributes)
+	if err != nil && !apierrors.IsForbidden(err) {
+		return nil
+	}
+	auditDecision(request.RecordFrom(r.Context()), err == nil, reason)
+	return err
+}
+
 // serveCached answers a read from a relay's cache, or else passes it on. Requests that
 // are passed on are authorized by the upstream.
 func (s *Server) serveCached(w http.ResponseWriter, r *http.Request, t *target) {
