@@ -276,10 +276,14 @@ func leaves(name string, value any) (list []string) {
 	return list
 }
 
-// withoutType removes the type of an object, or of each of a list, which internal types do not print.
+// withoutType removes the type of an object, or of each of a list, which internal types do not print. The kind
+// of a reference stays.
 func withoutType(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
+		if value["metadata"] == nil {
+			return value
+		}
 		value = copyMembers(value)
 		delete(value, "kind")
 		delete(value, "apiVersion")

@@ -55,6 +55,8 @@ func TestCompare(t *testing.T) {
 		"of another map":   {422, 422, inMap("a", "b"), strings.ReplaceAll(inMap("b", "a"), "limits[a]", "requests[a]"), nil, []string{"other causes: missing requests[] FieldValueInvalid", "other causes: extra limits[] FieldValueInvalid"}},
 		"a refused value":  {422, 422, refusing(`{\"name\":\"x\",\"size\":1}`), refusing(`{\"Name\":\"x\",\"Size\":1,\"Mode\":null,\"Parts\":[]}`), nil, []string{"other message: an object as the refused value"}},
 		"of another kind":  {422, 422, refusing(`{\"kind\":\"A\",\"ref\":{\"kind\":\"x\"}}`), refusing(`{\"Ref\":{\"Kind\":\"y\"}}`), nil, []string{"other message: another object as the refused value"}},
+		"of one kind":      {422, 422, refusing(`{\"kind\":\"x\",\"name\":\"y\"}`), refusing(`{\"Kind\":\"x\",\"Name\":\"y\"}`), nil, []string{"other message: an object as the refused value"}},
+		"an object's type": {422, 422, refusing(`{\"kind\":\"x\",\"metadata\":{\"name\":\"y\"}}`), refusing(`{\"name\":\"y\",\"Spec\":{\"A\":null}}`), nil, []string{"other message: an object as the refused value"}},
 		"of a key":         {422, 422, inMap("a].x", "a].y"), inMap("a].y", "a].x"), nil, []string{"other causes: order"}},
 		"another value":    {422, 422, refusing(`{\"name\":\"x\",\"size\":1}`), refusing(`{\"Name\":\"x\",\"Size\":2}`), nil, []string{"other message: another object as the refused value"}},
 		"other words":      {422, 422, otherPart, negativeSize, nil, []string{"other message: spec.parts[].size FieldValueInvalid: negative"}},
