@@ -91,7 +91,10 @@ func (s *source) chase() {
 		s.progress.mu.Unlock()
 		if mayWait && until.After(waited) {
 			waited = until
-			if mayWait = s.reaches(s.running, wanted, time.Until(until)); mayWait && s.progress.promised.Load() {
+			mayWait = s.reaches(s.running, wanted, time.Until(until))
+			// A relay promises what it has, also before it knows whether its own upstream is silent. What a change has brought
+			// says nothing of how far the stream is without one.
+			if mayWait && s.progress.promised.Load() && s.cache.StateRevision() < wanted {
 				s.silence.noteHeard()
 			}
 			continue

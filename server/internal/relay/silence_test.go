@@ -35,6 +35,37 @@ func TestStoppingUpstreamIsNotSilent(t *testing.T) {
 	}
 }
 
+// TestPromiseKeptByAChangeSaysNothing of what the upstream says when there is none: it may be a relay that does not know yet that its own
+// upstream is silent.
+func TestPromiseKeptByAChangeSaysNothing(t *testing.T) {
+	upstream := &hanging{version: 7, promises: true, events: make(chan string)}
+	s, _ := sourceOf(t, upstream)
+	s.relay.promisedGrace = time.Hour // only the stream is to bring the version
+	keep := func(version int, event string) {
+		t.Helper()
+		upstream.set(func() { upstream.version = version })
+		if _, err := s.Current(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.progress.mu.Lock()
+		chasing := s.progress.chasing
+		s.progress.mu.Unlock()
+		if chasing == nil {
+			t.Fatal("the relay does not wait for what was promised")
+		}
+		upstream.events <- event
+		<-chasing
+	}
+	keep(8, `{"type":"ADDED","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","namespace":"default","uid":"1","resourceVersion":"8"}}}`+"\n")
+	if _, hears := s.silence.is(); hears {
+		t.Error("after a change the upstream counts as one that says how far the stream is")
+	}
+	keep(9, bookmark(9, ""))
+	if _, hears := s.silence.is(); !hears {
+		t.Error("after a bookmark the upstream counts as one that may be silent")
+	}
+}
+
 // TestAgeOfASilentResource does not count, also while it is found out anew whether the upstream is silent, until the upstream is known
 // to have changes that the cache lacks.
 func TestAgeOfASilentResource(t *testing.T) {
