@@ -27,6 +27,9 @@ func (s *source) Current(ctx context.Context) (storage.Revision, error) {
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
+	if q.err != nil && s.isBroken() && apiserver.MayPassOn(ctx) {
+		return 0, apiserver.ErrNotCached
+	}
 	if q.err != nil || !apiserver.MayPassOn(ctx) || s.cache.Reached() >= q.answer {
 		return q.answer, q.err
 	}
@@ -64,9 +67,13 @@ func (s *source) askUpstream() (storage.Revision, error) {
 	s.relay.counts.questions.Add(1)
 	asking, answer := s.progress.asking(ctx)
 	list, err := s.endpoint.List(asking, metav1.ListOptions{Limit: 1})
-	if err != nil {
+	switch {
+	case isRefusal(err):
+		return 0, s.refused(&s.unanswered, err)
+	case err != nil:
 		return 0, unavailable(err)
 	}
+	s.unanswered.end()
 	revision, err := strconv.ParseInt(list.ResourceVersion, 10, 64)
 	if err != nil {
 		return 0, fmt.Errorf("the upstream's list has the resourceVersion %q, which is not a number that fits 63 bits", list.ResourceVersion)

@@ -55,15 +55,18 @@ func (d *definitions) follow(ctx context.Context) {
 func (d *definitions) followOnce(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	resource := client.Metadata(d.relay.client, schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	gvr := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	resource := client.Metadata(d.relay.client, gvr)
+	var refusals refusals
 	refl, err := reflector.New(reflector.Resource(resource, nil), reflector.Store[*metav1.PartialObjectMetadata](d), reflector.Options{
 		Name: "customresourcedefinitions", Logger: d.relay.opts.Logger, PagedList: d.relay.opts.Deltas,
 		Backoff: reflector.Backoff{Base: 200 * time.Millisecond, Max: retryUnanswered},
 		OnError: func(_ string, err error) {
-			if refusesRoles(err) {
+			if refusals.isNotShown(ctx, d.relay, gvr.GroupResource(), err) {
 				cancel(err)
 			}
 		},
+		OnProgress: func(string) { refusals.end() },
 	})
 	if err != nil {
 		return err

@@ -1,13 +1,11 @@
 package relay
 
 import (
-	"cmp"
 	"context"
 	"sync"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -50,18 +48,19 @@ func (r *Relay) followRoles(ctx context.Context, name string, changes roleChange
 	case <-r.contact.made:
 	case <-ctx.Done():
 	}
+	var refusals refusals
 	for ctx.Err() == nil {
 		wait := retryUnanswered
-		listed, shown, err := r.followRolesOnce(ctx, name, changes)
+		listed, shown, refused := r.followRolesOnce(ctx, name, changes, &refusals)
 		switch {
-		case refusesRoles(err) && listed && !shown:
+		case refused != nil && listed && !shown:
 			wait = retryWatch
-		case refusesRoles(err):
+		case refused != nil:
 			wait = retryRefused
 		}
-		if shown && ctx.Err() == nil {
+		if refused != nil && shown && ctx.Err() == nil {
 			r.opts.Logger.Warn("the upstream does not show the relay its roles and bindings any more: an open watch whose right is withdrawn may go on for ten minutes",
-				"resource", name+"."+rbacv1.GroupName, "error", err)
+				"resource", name+"."+rbacv1.GroupName, "error", refused)
 		}
 		select {
 		case <-time.After(wait):
@@ -71,33 +70,40 @@ func (r *Relay) followRoles(ctx context.Context, name string, changes roleChange
 }
 
 // followRolesOnce is followRoles until the upstream refuses. It returns whether that has answered a
-// list, and has shown changes before. What is there at first is not listed: that is known when a
-// decision is asked for.
-func (r *Relay) followRolesOnce(ctx context.Context, name string, changes roleChanges) (listed, shown bool, err error) {
+// list, and has shown changes before, and the refusal; nil, if the upstream is to be asked again soon.
+// What is there at first is not listed: that is known when a decision is asked for.
+func (r *Relay) followRolesOnce(ctx context.Context, name string, changes roleChanges, refusals *refusals) (listed, shown bool, refused error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	resource := client.Metadata(r.client, schema.GroupVersionResource{Group: rbacv1.GroupName, Version: "v1", Resource: name})
+	gvr := schema.GroupVersionResource{Group: rbacv1.GroupName, Version: "v1", Resource: name}
+	resource := client.Metadata(r.client, gvr)
 	version, err := versionOf(ctx, resource)
-	if err != nil {
+	switch {
+	case err == nil:
+	case refusals.isNotShown(ctx, r, gvr.GroupResource(), err):
 		return false, false, err
+	default:
+		return false, false, nil
 	}
 	_ = changes.note() // those that were missed
-	var refused error
 	refl, err := reflector.New(reflector.Resource(resource, nil), reflector.Store[*metav1.PartialObjectMetadata](changes), reflector.Options{
 		Name: name, Logger: r.opts.Logger, ResumeFrom: version, PagedList: r.opts.Deltas,
 		Backoff: reflector.Backoff{Base: 200 * time.Millisecond, Max: retryUnanswered},
 		OnError: func(_ string, err error) {
-			if refusesRoles(err) {
+			if refusals.isNotShown(ctx, r, gvr.GroupResource(), err) {
 				refused = err
 				cancel()
 			}
 		},
-		OnProgress: func(string) { shown = true },
+		OnProgress: func(string) {
+			shown = true
+			refusals.end()
+		},
 	})
 	if err == nil {
-		err = refl.Run(ctx)
+		_ = refl.Run(ctx) // ends when the upstream has refused: changes has no errors
 	}
-	return true, shown, cmp.Or(refused, err)
+	return true, shown, refused
 }
 
 // versionOf returns the current version of a resource.
@@ -109,11 +115,6 @@ func versionOf(ctx context.Context, resource client.Resource[*metav1.PartialObje
 		return "", err
 	}
 	return list.ResourceVersion, nil
-}
-
-// refusesRoles reports whether an error says that the upstream has no roles, or not for the relay.
-func refusesRoles(err error) bool {
-	return client.IsStatus(err) && (apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err))
 }
 
 // roleChanges has a value while changes of roles or bindings have not been reported. It is the

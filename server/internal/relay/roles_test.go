@@ -21,8 +21,10 @@ import (
 type roleUpstream struct {
 	mu      sync.Mutex
 	refuses bool
-	lists   int
-	watches map[string]*io.PipeWriter // by their resource
+	// starting: it refuses to say, too, whether it will refuse for long.
+	starting bool
+	lists    int
+	watches  map[string]*io.PipeWriter // by their resource
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -34,6 +36,8 @@ func (u *roleUpstream) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	const kind = `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"5"},"items":[]}`
 	switch watch := req.URL.Query().Get("watch") != ""; {
+	case u.refuses && req.Method == http.MethodPost && !u.starting:
+		return answer(http.StatusOK, io.NopCloser(strings.NewReader(`{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":false}}`)))
 	case u.refuses:
 		return answer(http.StatusForbidden, io.NopCloser(strings.NewReader(forbiddenStatus)))
 	case watch:
@@ -74,18 +78,7 @@ func TestRolesAreFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		upstream := &roleUpstream{watches: map[string]*io.PipeWriter{}, refuses: true}
 		var log bytes.Buffer
-		r, err := New(Options{Config: &rest.Config{Host: "http://upstream", WrapTransport: func(http.RoundTripper) http.RoundTripper { return upstream }}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.contact.once.Do(func() { close(r.contact.made) })
-		ctx, stop := context.WithCancel(t.Context())
-		var reports atomic.Int64
-		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			r.FollowRoles(ctx, func() { reports.Add(1) })
-		}()
+		reports, stop := followRoles(t, upstream, &log)
 		expect := func(what string, want int64) {
 			t.Helper()
 			synctest.Wait()
@@ -133,7 +126,63 @@ func TestRolesAreFollowed(t *testing.T) {
 			t.Errorf("logged %s", got)
 		}
 		stop()
+	})
+}
+
+// followRoles has a relay follow the roles of an upstream, until stop is called. It counts the reports.
+func followRoles(t *testing.T, upstream *roleUpstream, log *bytes.Buffer) (reports *atomic.Int64, stop func()) {
+	t.Helper()
+	r, err := New(Options{Config: &rest.Config{Host: "http://upstream", WrapTransport: func(http.RoundTripper) http.RoundTripper { return upstream }}, Logger: slog.New(slog.NewTextHandler(log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.contact.once.Do(func() { close(r.contact.made) })
+	ctx, cancel := context.WithCancel(t.Context())
+	reports = &atomic.Int64{}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		r.FollowRoles(ctx, func() { reports.Add(1) })
+	}()
+	return reports, func() {
+		cancel()
 		<-ended
+	}
+}
+
+// TestRolesOfAnUpstreamThatStarts: an upstream that has not read its roles refuses to show them, too. The relay asks again soon, and
+// goes on where it was.
+func TestRolesOfAnUpstreamThatStarts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		upstream := &roleUpstream{watches: map[string]*io.PipeWriter{}, refuses: true, starting: true}
+		var log bytes.Buffer
+		reports, stop := followRoles(t, upstream, &log)
+		synctest.Wait()
+		upstream.refuse(false)
+		time.Sleep(retryUnanswered)
+		synctest.Wait()
+		if reports.Load() == 0 || len(upstream.watches) != len(roleResources) {
+			t.Errorf("%d reports, %d watches", reports.Load(), len(upstream.watches))
+		}
+		for i, name := range roleResources {
+			upstream.send(t, name, fmt.Sprintf(`{"type":"BOOKMARK","object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"%d"}}}`, 6+i))
+		}
+		upstream.refuse(true)
+		for _, name := range roleResources {
+			upstream.send(t, name, `{"type":"ERROR","object":`+forbiddenStatus+`}`)
+		}
+		time.Sleep(refusalPatience - retryUnanswered)
+		clear(upstream.watches)
+		upstream.refuse(false)
+		time.Sleep(2 * retryUnanswered) // with a random part
+		synctest.Wait()
+		if len(upstream.watches) != len(roleResources) || upstream.lists != len(roleResources) {
+			t.Errorf("%d watches, and %d lists", len(upstream.watches), upstream.lists)
+		}
+		if strings.Contains(log.String(), "any more") {
+			t.Errorf("logged %s", &log)
+		}
+		stop()
 	})
 }
 

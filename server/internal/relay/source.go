@@ -30,21 +30,23 @@ import (
 // source feeds the cache of one resource: a reflector writes what the upstream sends, at
 // the upstream's revisions. It is a storage.Reader of that resource.
 type source struct {
-	relay    *Relay
-	res      *resource.Resource
-	custom   bool // only the upstream knows its columns
-	cache    *watchcache.Cache
-	endpoint client.Resource[*object]
-	running  context.Context // ends when the source is dropped
-	stop     context.CancelFunc
-	current  coalesced[storage.Revision] // asks which version is current
-	progress progress
-	silence  silence
-	stream   stream
-	past     past
-	gaps     gaps
-	warnings warnings
-	aging    aging
+	relay      *Relay
+	res        *resource.Resource
+	custom     bool // only the upstream knows its columns
+	cache      *watchcache.Cache
+	endpoint   client.Resource[*object]
+	running    context.Context // ends when the source is dropped
+	stop       context.CancelFunc
+	current    coalesced[storage.Revision] // asks which version is current
+	unanswered refusals                    // of these questions
+	progress   progress
+	silence    silence
+	stream     stream
+	past       past
+	gaps       gaps
+	warnings   warnings
+	aging      aging
+	refusals   refusals // of streams, and of lists that fill the cache
 
 	withoutDeltas atomic.Bool // in the next watch
 
@@ -163,8 +165,9 @@ var errNotServed = errors.New("the upstream does not serve the resource any more
 func (s *source) failed(_ string, err error) {
 	switch {
 	case !client.IsStatus(err):
-	case apierrors.IsForbidden(err), apierrors.IsMethodNotSupported(err), apierrors.IsNotAcceptable(err), apierrors.IsUnsupportedMediaType(err):
-		// The relay shows nothing that it may not see itself any more.
+	case isRefusal(err):
+		_ = s.refused(&s.refusals, err) // the reflector tries again
+	case apierrors.IsMethodNotSupported(err), apierrors.IsNotAcceptable(err), apierrors.IsUnsupportedMediaType(err):
 		s.breakUp(err)
 	case apierrors.IsNotFound(err):
 		ctx, cancel := context.WithTimeout(s.running, time.Second)
@@ -473,6 +476,7 @@ func (u upstreamResource) Watch(ctx context.Context, opts metav1.ListOptions) (r
 	if err != nil {
 		return nil, err
 	}
+	u.source.refusals.end()
 	u.source.progress.follow(name)
 	u.source.opened(asked, arrivals, stream.coalesced)
 	return watched{stream, u.source}, nil
