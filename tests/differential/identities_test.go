@@ -68,3 +68,13 @@ func TestAges(t *testing.T) {
 		t.Errorf("%s, not %s", got, literal(want))
 	}
 }
+
+// TestWhatIsStored: the version or the uid that a refusal names is the same to the comparison, also a uid that begins as a version does.
+func TestWhatIsStored(t *testing.T) {
+	for _, stored := range []string{"7", "12345678", "12345678-e8e3-4dec-967c-bf3a7e5ece93", "abcdef01-e8e3-4dec-967c-bf3a7e5ece93"} {
+		text := "Precondition failed: UID in precondition: other, UID in object meta: "
+		if got, want := (&normaliser{}).words(text+stored), text+"<what is stored>"; got != want {
+			t.Errorf("%s becomes %q, want %q", stored, got, want)
+		}
+	}
+}

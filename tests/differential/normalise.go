@@ -184,7 +184,7 @@ var words = []struct {
 	{`"<an allocated address>": expected an IP`, regexp.MustCompile(`"10\.96\.\d+\.\d+": expected an IP`)},
 	// Of preconditions that do not hold.
 	{"in record (<what is stored>)", regexp.MustCompile(`in record \([^)]*\)`)},
-	{"in object meta: <what is stored>", regexp.MustCompile(`in object meta: (\d+|` + uid + `)\b`)},
+	{"in object meta: <what is stored>", regexp.MustCompile(`in object meta: (` + uid + `|\d+)\b`)}, // a uid may begin with eight decimal digits
 	{"0xc*", regexp.MustCompile(`\b0xc[0-9a-f]{9}\b`)},
 }
 
