@@ -252,9 +252,9 @@ UPSTREAM_REPORT ?= docs/users/upstream-components.md
 bench-upstream: PODS = 1000,5000
 bench-upstream: NODES = 100
 bench-upstream: REPEAT = 1
-bench-upstream: build judge components ## Kubernetes' own controller manager and scheduler bind and delete PODS (1000,5000) pods on NODES (100) nodes, on our server and on kube-apiserver, into docs/users/upstream-components.md (PODS=1000 UPSTREAM_REPORT=: minutes, printed only)
+bench-upstream: build judge components ## Kubernetes' own controller manager and scheduler bind and delete PODS (1000,5000) pods on NODES (100) nodes, each of several numbers if there are commas, on our server and on kube-apiserver, into docs/users/upstream-components.md (PODS=1000 UPSTREAM_REPORT=: minutes, printed only)
 	cd benchmarks && $(GO) build -o ../bin/upstreambench ./upstreambench
-	bin/upstreambench -pods "$(PODS)" -nodes $(NODES) -repeat $(REPEAT) -report "$(UPSTREAM_REPORT)"
+	bin/upstreambench -pods "$(PODS)" -nodes "$(NODES)" -repeat $(REPEAT) -report "$(UPSTREAM_REPORT)"
 
 fmt: ## format all Go files
 	gofmt -w $$(git ls-files '*.go')

@@ -17,9 +17,9 @@ func main() { process.Main("upstreambench", nil, run) }
 
 func run(ctx context.Context) error {
 	var p plan
-	var pods, sides string
+	var pods, nodes, sides string
 	flag.StringVar(&pods, "pods", "1000,5000", "how many pods the Deployment has, once for each number")
-	flag.IntVar(&p.nodes, "nodes", 100, "nodes that they are bound to")
+	flag.StringVar(&nodes, "nodes", "100", "nodes that they are bound to, once for each number")
 	flag.IntVar(&p.repeat, "repeat", 1, "how often everything is measured, in turns")
 	flag.Float64Var(&p.probes, "probes", 20, "how many ConfigMaps are updated in a second, to measure a watch")
 	flag.DurationVar(&p.limit, "limit", 30*time.Minute, "how long the pods may take to be bound, and to be gone")
@@ -28,15 +28,18 @@ func run(ctx context.Context) error {
 	flag.StringVar(&p.report, "report", "", "the page whose results are replaced, if both servers were measured; empty: none")
 	flag.Parse()
 	p.sides = process.Words(sides)
-	if err := p.validate(pods, flag.Args()); err != nil {
+	if err := p.validate(pods, nodes, flag.Args()); err != nil {
 		return err
 	}
 	return p.run(ctx)
 }
 
 // validate returns what is wrong with the flags and arguments. It makes the path absolute.
-func (p *plan) validate(pods string, arguments []string) (err error) {
-	if p.pods, err = numbers(pods); err != nil {
+func (p *plan) validate(pods, nodes string, arguments []string) (err error) {
+	if p.pods, err = numbers("pods", pods); err != nil {
+		return err
+	}
+	if p.nodes, err = numbers("nodes", nodes); err != nil {
 		return err
 	}
 	if p.binaries, err = filepath.Abs(p.binaries); err != nil {
@@ -50,8 +53,6 @@ func (p *plan) validate(pods string, arguments []string) (err error) {
 	switch {
 	case len(p.sides) == 0:
 		return process.WrongFlag("sides", "name a server: %s", strings.Join(allSides, " or "))
-	case p.nodes <= 0:
-		return process.WrongFlag("nodes", "there must be a node")
 	case p.repeat <= 0:
 		return process.WrongFlag("repeat", "%d must be above 0", p.repeat)
 	case !(p.probes > 0 && p.probes <= 1000): // or it is not a number
@@ -67,17 +68,17 @@ func (p *plan) validate(pods string, arguments []string) (err error) {
 	return process.NoArguments(arguments)
 }
 
-// numbers reads numbers above 0 from a list.
-func numbers(list string) (all []int, err error) {
+// numbers reads numbers above 0 from the list of a flag.
+func numbers(flag, list string) (all []int, err error) {
 	for _, word := range process.Words(list) {
 		n, err := strconv.Atoi(word)
 		if err != nil || n <= 0 {
-			return nil, process.WrongFlag("pods", "%q is not a number above 0", word)
+			return nil, process.WrongFlag(flag, "%q is not a number above 0", word)
 		}
 		all = append(all, n)
 	}
 	if len(all) == 0 {
-		return nil, process.WrongFlag("pods", "there must be a pod")
+		return nil, process.WrongFlag(flag, "there must be one at least")
 	}
 	return all, nil
 }

@@ -24,7 +24,7 @@ var allSides = []string{ours, theirs}
 // plan is what is to be measured.
 type plan struct {
 	pods     []int
-	nodes    int
+	nodes    []int // pods are bound to each of these numbers
 	repeat   int
 	probes   float64 // updates a second
 	limit    time.Duration
@@ -58,25 +58,36 @@ func (p *plan) run(ctx context.Context) (err error) {
 		err = os.RemoveAll(dir)
 	}()
 	var tables []*table
-	for _, pods := range p.pods {
-		t := &table{pods: pods, nodes: p.nodes, outcomes: map[string][]outcome{}}
-		tables = append(tables, t)
-		for n := range p.repeat {
-			for _, side := range p.sides {
-				o, err := p.measure(ctx, filepath.Join(dir, fmt.Sprintf("%s-%d-%d", side, pods, n)), side, pods)
-				if err != nil {
-					return fmt.Errorf("%d pods on %s: %w", pods, side, err)
-				}
-				t.outcomes[side] = append(t.outcomes[side], o)
-				fmt.Fprintf(os.Stderr, "%d pods on %s: bound after %.1f s, gone after %.1f s\n", pods, side, o.all[untilBound], o.all[untilGone])
+	for _, nodes := range p.nodes {
+		for _, pods := range p.pods {
+			t := &table{pods: pods, nodes: nodes, outcomes: map[string][]outcome{}}
+			tables = append(tables, t)
+			if err := p.fill(ctx, t, dir); err != nil {
+				return err
 			}
 		}
 	}
 	return p.write(ctx, tables)
 }
 
-// measure starts a side in a folder, and has pods come and go there.
-func (p *plan) measure(ctx context.Context, dir, side string, pods int) (o outcome, err error) {
+// fill measures what a table says, with the logs in a folder.
+func (p *plan) fill(ctx context.Context, t *table, dir string) error {
+	what := fmt.Sprintf("%d pods, %d nodes", t.pods, t.nodes)
+	for n := range p.repeat {
+		for _, side := range p.sides {
+			o, err := p.measure(ctx, filepath.Join(dir, fmt.Sprintf("%s-%d-%d-%d", side, t.nodes, t.pods, n)), side, t)
+			if err != nil {
+				return fmt.Errorf("%s on %s: %w", what, side, err)
+			}
+			t.outcomes[side] = append(t.outcomes[side], o)
+			fmt.Fprintf(os.Stderr, "%s on %s: bound after %.1f s, gone after %.1f s\n", what, side, o.all[untilBound], o.all[untilGone])
+		}
+	}
+	return nil
+}
+
+// measure starts a side in a folder, and has the pods of a table come and go there.
+func (p *plan) measure(ctx context.Context, dir, side string, t *table) (o outcome, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return o, err
 	}
@@ -85,7 +96,7 @@ func (p *plan) measure(ctx context.Context, dir, side string, pods int) (o outco
 	if err != nil {
 		return o, err
 	}
-	w, err := newWorkload(c, p.nodes, pods)
+	w, err := newWorkload(c, t.nodes, t.pods)
 	if err != nil {
 		return o, err
 	}

@@ -17,12 +17,12 @@ import (
 )
 
 func TestNumbers(t *testing.T) {
-	if got, err := numbers("1000, 5000"); err != nil || !slices.Equal(got, []int{1000, 5000}) {
+	if got, err := numbers("pods", "1000, 5000"); err != nil || !slices.Equal(got, []int{1000, 5000}) {
 		t.Errorf("%v, %v", got, err)
 	}
 	for _, wrong := range []string{"", ",", "many", "0", "-1", "1.5"} {
 		var usage *process.UsageError
-		if got, err := numbers(wrong); !errors.As(err, &usage) || usage.Flag != "pods" {
+		if got, err := numbers("pods", wrong); !errors.As(err, &usage) || usage.Flag != "pods" {
 			t.Errorf("%q: %v, %v", wrong, got, err)
 		}
 	}
@@ -31,15 +31,14 @@ func TestNumbers(t *testing.T) {
 // TestWrongFlags: what cannot be measured is refused before anything is started.
 func TestWrongFlags(t *testing.T) {
 	for flag, wrong := range map[string]plan{
-		"sides":    {sides: []string{"k3s"}, nodes: 1, repeat: 1, probes: 1, limit: 1},
-		"nodes":    {sides: allSides, repeat: 1, probes: 1, limit: 1},
-		"repeat":   {sides: allSides, nodes: 1, probes: 1, limit: 1},
-		"probes":   {sides: allSides, nodes: 1, repeat: 1, limit: 1},
-		"limit":    {sides: allSides, nodes: 1, repeat: 1, probes: 1},
-		"binaries": {sides: allSides, nodes: 1, repeat: 1, probes: 1, limit: 1, binaries: t.TempDir()},
+		"sides":    {sides: []string{"k3s"}, repeat: 1, probes: 1, limit: 1},
+		"repeat":   {sides: allSides, probes: 1, limit: 1},
+		"probes":   {sides: allSides, repeat: 1, limit: 1},
+		"limit":    {sides: allSides, repeat: 1, probes: 1},
+		"binaries": {sides: allSides, repeat: 1, probes: 1, limit: 1, binaries: t.TempDir()},
 	} {
 		var usage *process.UsageError
-		if err := wrong.validate("1", nil); !errors.As(err, &usage) || usage.Flag != flag {
+		if err := wrong.validate("1", "1", nil); !errors.As(err, &usage) || usage.Flag != flag {
 			t.Errorf("%+v: %v", wrong, err)
 		}
 	}
