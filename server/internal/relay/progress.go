@@ -83,6 +83,9 @@ func (s *source) chase() {
 		wanted, until := s.progress.wanted, s.progress.until
 		silent, hears := s.silence.is()
 		if silent || s.cache.Reached() >= wanted || attempt == progressAttempts || s.running.Err() != nil {
+			if !silent && s.cache.Reached() >= wanted {
+				s.notePromiseKept(wanted)
+			}
 			close(s.progress.chasing)
 			s.progress.chasing, s.progress.wanted, s.progress.until = nil, 0, time.Time{}
 			s.progress.mu.Unlock()
@@ -92,11 +95,6 @@ func (s *source) chase() {
 		if mayWait && until.After(waited) {
 			waited = until
 			mayWait = s.reaches(s.running, wanted, time.Until(until))
-			// A relay promises what it has, also before it knows whether its own upstream is silent. What a change has brought
-			// says nothing of how far the stream is without one.
-			if mayWait && s.progress.promised.Load() && s.cache.StateRevision() < wanted {
-				s.silence.noteHeard()
-			}
 			continue
 		}
 		attempt++
@@ -115,6 +113,15 @@ func (s *source) chase() {
 		case s.cache.Reached() < wanted:
 			s.pause(progressRetry)
 		}
+	}
+}
+
+// notePromiseKept notes that the stream has brought a version, if the upstream had said that it would. A relay promises what it has, also
+// before it knows whether its own upstream is silent. What a change has brought says nothing of how far the stream is without
+// one; a shard does not get all changes.
+func (s *source) notePromiseKept(wanted storage.Revision) {
+	if s.progress.promised.Load() && s.cache.StateRevision() < wanted && s.relay.opts.Shard == nil {
+		s.silence.noteHeard()
 	}
 }
 
