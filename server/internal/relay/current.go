@@ -2,6 +2,7 @@ package relay
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -27,7 +28,7 @@ func (s *source) Current(ctx context.Context) (storage.Revision, error) {
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
-	if q.err != nil && s.isBroken() && apiserver.MayPassOn(ctx) {
+	if apiserver.MayPassOn(ctx) && (s.isBroken() || errors.Is(q.err, errMayNotList)) {
 		return 0, apiserver.ErrNotCached
 	}
 	if q.err != nil || !apiserver.MayPassOn(ctx) || s.cache.Reached() >= q.answer {
@@ -69,7 +70,7 @@ func (s *source) askUpstream() (storage.Revision, error) {
 	list, err := s.endpoint.List(asking, metav1.ListOptions{Limit: 1})
 	switch {
 	case isRefusal(err):
-		return 0, s.refused(&s.unanswered, err)
+		return 0, s.questionRefused(err)
 	case err != nil:
 		return 0, unavailable(err)
 	}

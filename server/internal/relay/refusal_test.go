@@ -1,12 +1,14 @@
 package relay
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"sync"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,7 +21,7 @@ import (
 type guarded struct {
 	mu      sync.Mutex
 	refuses bool
-	reviews string // what it answers to SelfSubjectAccessReviews: "allowed", "denied" or "refused"
+	reviews string // what it answers to SelfSubjectAccessReviews
 	refused int    // watches
 	lists   int    // also watches that begin with the state
 	resumed chan struct{}
@@ -44,7 +46,13 @@ func (g *guarded) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		w.WriteHeader(http.StatusForbidden)
 		_, _ = io.WriteString(w, forbiddenStatus)
 	case review:
-		_, _ = fmt.Fprintf(w, `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":%t}}`, g.reviews == "allowed")
+		asked, _ := io.ReadAll(req.Body)
+		status := map[string]string{
+			"allowed": `"allowed":true`, "denied": `"allowed":false,"reason":"no"`, "failed": `"allowed":false,"evaluationError":"a webhook does not answer"`,
+			"without a role": `"allowed":false,"reason":"RBAC: clusterrole.rbac.authorization.k8s.io \"relay\" not found"`,
+			"watch denied":   fmt.Sprintf(`"allowed":%t`, !bytes.Contains(asked, []byte("watch"))),
+		}[g.reviews]
+		_, _ = fmt.Fprintf(w, `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{%s}}`, status)
 	case !watch:
 		_, _ = io.WriteString(w, `{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[]}`)
 	default:
@@ -100,66 +108,117 @@ func guardedSource(t *testing.T) (*guarded, *source, *clock) {
 	return upstream, s, now
 }
 
+// asksAgain waits until the upstream has refused so many more watches.
+func (g *guarded) asksAgain(t *testing.T, times int) {
+	t.Helper()
+	before := g.refusals()
+	testwait.Stable(t, "the relay asks again and again", func() (any, bool) { n := g.refusals(); return n, n >= before+times })
+}
+
 // TestUpstreamHasNotReadItsRoles: a kube-apiserver that has just started refuses everything, also the question whether the relay may
-// see the resource. That costs the cache, its watches and clients nothing.
+// see the resource, or answers that by a part of its roles. That costs the cache, its watches and clients nothing.
 func TestUpstreamHasNotReadItsRoles(t *testing.T) {
-	for _, reviews := range []string{"refused", "allowed"} { // the right, but not the roles that allow the question, or the other way
+	for _, reviews := range []string{"refused", "allowed", "without a role", "failed"} {
 		t.Run(reviews, func(t *testing.T) {
 			t.Parallel()
 			upstream, s, now := guardedSource(t)
 			upstream.refuse(true, reviews)
-			testwait.Stable(t, "the relay asks again and again", func() (any, bool) { n := upstream.refusals(); return n, n >= 2 })
+			upstream.asksAgain(t, 1)
 			if _, err := s.Current(t.Context()); !errors.Is(err, storage.ErrUnavailable) || !apierrors.IsServiceUnavailable(err) {
 				t.Errorf("the version is asked for: %v, want an error that says to try again", err)
 			}
 			now.advance(refusalPatience - 1)
+			upstream.asksAgain(t, 1)
 			upstream.refuse(false, reviews)
 			<-upstream.resumed
-			if upstream.lists != 1 || s.isBroken() {
-				t.Errorf("%d lists, dropped: %t", upstream.lists, s.isBroken())
-			}
-			// The next time counts anew.
-			now.advance(refusalPatience)
-			before := upstream.refusals()
-			upstream.refuse(true, reviews)
-			testwait.Stable(t, "the relay asks again and again", func() (any, bool) { n := upstream.refusals(); return n, n >= before+2 })
-			if s.isBroken() {
-				t.Error("the cache is dropped when the upstream starts once more")
+			upstream.mu.Lock()
+			lists := upstream.lists
+			upstream.mu.Unlock()
+			if lists != 1 || s.isBroken() {
+				t.Errorf("%d lists, dropped: %t", lists, s.isBroken())
 			}
 		})
 	}
 }
 
-// TestWithdrawnRightDropsTheCache, at once if the upstream says so, and when it has refused for long.
+// TestFinal: a refusal will last if the upstream says so twice, or refuses for long.
+func TestFinal(t *testing.T) {
+	type step struct {
+		after   time.Duration // since the step before
+		reviews string        // "end": the upstream shows the resource
+		final   bool
+	}
+	const half = refusalPatience / 2
+	for name, steps := range map[string][]step{
+		"denied":              {{0, "denied", false}, {refusalPause, "denied", true}},
+		"denied at once":      {{0, "denied", false}, {refusalPause - 1, "denied", false}, {1, "denied", true}},
+		"only the watch":      {{0, "watch denied", false}, {refusalPause, "watch denied", true}},
+		"denied by half":      {{0, "denied", false}, {refusalPause, "refused", false}, {refusalPause, "denied", false}, {refusalPause, "allowed", false}, {refusalPause, "denied", false}},
+		"without a role":      {{0, "without a role", false}, {refusalPause, "without a role", false}},
+		"a webhook":           {{0, "failed", false}, {refusalPause, "failed", false}},
+		"for long":            {{0, "refused", false}, {half, "allowed", false}, {half - 1, "failed", false}, {1, "refused", true}},
+		"shown meanwhile":     {{0, "denied", false}, {half, "end", false}, {half, "denied", false}, {half, "refused", false}},
+		"no answer meanwhile": {{0, "denied", false}, {refusalPatience + 1, "denied", false}, {refusalPause, "denied", true}},
+		"seldom":              {{0, "refused", false}, {refusalPatience, "refused", true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			upstream := &guarded{}
+			r := relayOf(t, upstream.ServeHTTP)
+			now := time.Unix(1_000_000, 0)
+			r.contact.now = func() time.Time { return now }
+			var f refusals
+			for i, step := range steps {
+				now = now.Add(step.after)
+				if step.reviews == "end" {
+					f.end()
+					continue
+				}
+				upstream.reviews = step.reviews
+				if got := f.final(t.Context(), r, schema.GroupResource{Resource: "configmaps"}, "list", "watch"); got != step.final {
+					t.Errorf("step %d: %t", i, got)
+				}
+			}
+		})
+	}
+}
+
+// TestWithdrawnRightDropsTheCache at the second denial, and at once before a stream has followed the list that filled it.
 func TestWithdrawnRightDropsTheCache(t *testing.T) {
 	t.Run("denied", func(t *testing.T) {
 		t.Parallel()
-		upstream, s, _ := guardedSource(t)
-		upstream.refuse(true, "denied")
-		<-s.broken
-		if n := upstream.refusals(); n != 1 {
-			t.Errorf("after %d refusals", n)
-		}
-	})
-	t.Run("refused for long", func(t *testing.T) {
-		t.Parallel()
 		upstream, s, now := guardedSource(t)
-		upstream.refuse(true, "refused")
-		testwait.Stable(t, "the watch is refused", func() (any, bool) { n := upstream.refusals(); return n, n >= 2 })
-		now.advance(refusalPatience)
+		upstream.refuse(true, "denied")
+		upstream.asksAgain(t, 2)
+		if s.isBroken() {
+			t.Error("the cache is dropped after the first denial, which may come from a part of the roles")
+		}
+		now.advance(refusalPause)
 		<-s.broken
 	})
-	t.Run("while the stream is open", func(t *testing.T) {
+	t.Run("before a stream", func(t *testing.T) {
 		t.Parallel()
 		upstream, s, _ := guardedSource(t)
-		upstream.mu.Lock()
-		upstream.refuses, upstream.reviews = true, "denied"
-		upstream.mu.Unlock()
-		if _, err := s.Current(t.Context()); !errors.Is(err, storage.ErrUnavailable) {
-			t.Errorf("the version is asked for: %v", err)
-		}
-		if !s.isBroken() {
-			t.Error("the cache is shown after the upstream has said that the relay may not list it")
-		}
+		s.unwatched.Store(true)
+		upstream.refuse(true, "allowed")
+		<-s.broken
 	})
+}
+
+// TestQuestionIsRefused: a relay that has a stream and may not list passes consistent lists on, once the upstream has said twice that
+// it may not.
+func TestQuestionIsRefused(t *testing.T) {
+	upstream, s, now := guardedSource(t)
+	upstream.mu.Lock()
+	upstream.refuses, upstream.reviews = true, "denied"
+	upstream.mu.Unlock()
+	if _, err := s.Current(t.Context()); !errors.Is(err, storage.ErrUnavailable) {
+		t.Errorf("the first time: %v, want an error that says to try again", err)
+	}
+	now.advance(refusalPause)
+	if _, err := s.Current(t.Context()); !errors.Is(err, errMayNotList) || !apierrors.IsForbidden(err) {
+		t.Errorf("the second time: %v, want that the relay may not list", err)
+	}
+	if s.isBroken() {
+		t.Error("the cache is dropped, although its stream is open")
+	}
 }

@@ -136,11 +136,17 @@ func (r *Relay) missingRights(ctx context.Context, rights []authorizationv1.Self
 func (r *Relay) may(ctx context.Context, right authorizationv1.SelfSubjectAccessReviewSpec) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, questionTimeout)
 	defer cancel()
+	answer, err := r.review(ctx, right)
+	return answer.Allowed, err
+}
+
+// review asks the upstream about a right of the relay.
+func (r *Relay) review(ctx context.Context, right authorizationv1.SelfSubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, error) {
 	answer, err := client.For[*authorizationv1.SelfSubjectAccessReview](r.client).Create(ctx, &authorizationv1.SelfSubjectAccessReview{Spec: right}, metav1.CreateOptions{})
 	if err != nil {
-		return false, err
+		return authorizationv1.SubjectAccessReviewStatus{}, err
 	}
-	return answer.Status.Allowed, nil
+	return answer.Status, nil
 }
 
 // nameOf says what a right is, as kubectl auth can-i has it.

@@ -80,6 +80,7 @@ func (r *Relay) followRolesOnce(ctx context.Context, name string, changes roleCh
 	version, err := versionOf(ctx, resource)
 	switch {
 	case err == nil:
+		refusals.end()
 	case refusals.isNotShown(ctx, r, gvr.GroupResource(), err):
 		return false, false, err
 	default:

@@ -87,6 +87,8 @@ func TestRolesAreFollowed(t *testing.T) {
 			}
 		}
 		expect("refused", 0)
+		time.Sleep(retryUnanswered)
+		expect("refused for good", 0)
 		upstream.refuse(false)
 		time.Sleep(retryRefused - time.Nanosecond)
 		expect("not yet asked again", 0)
@@ -122,6 +124,8 @@ func TestRolesAreFollowed(t *testing.T) {
 		}
 		upstream.refuse(true)
 		upstream.send(t, "roles", `{"type":"ERROR","object":`+forbiddenStatus+`}`)
+		time.Sleep(refusalPatience / 2)
+		synctest.Wait()
 		if got := log.String(); strings.Count(got, "does not show the relay its roles and bindings any more") != 1 || !strings.Contains(got, "resource=roles.rbac.authorization.k8s.io") {
 			t.Errorf("logged %s", got)
 		}

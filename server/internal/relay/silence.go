@@ -143,7 +143,10 @@ func (s *source) prepareCurrent(ctx context.Context) error {
 	task.Block()
 	defer task.Unblock()
 	at, err := s.Current(ctx)
-	if err != nil {
+	switch {
+	case s.isBroken(), errors.Is(err, errMayNotList):
+		return apiserver.ErrNotCached
+	case err != nil:
 		return err
 	}
 	return s.mustReach(ctx, at, silencePatience)

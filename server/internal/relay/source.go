@@ -49,6 +49,7 @@ type source struct {
 	refusals   refusals // of streams, and of lists that fill the cache
 
 	withoutDeltas atomic.Bool // in the next watch
+	unwatched     atomic.Bool // the last list was not followed by a stream yet
 
 	lists    atomic.Int64 // that are passed on because the cache is behind
 	users    atomic.Int64 // requests under way
@@ -166,7 +167,7 @@ func (s *source) failed(_ string, err error) {
 	switch {
 	case !client.IsStatus(err):
 	case isRefusal(err):
-		_ = s.refused(&s.refusals, err) // the reflector tries again
+		s.streamRefused(err) // otherwise the reflector tries again
 	case apierrors.IsMethodNotSupported(err), apierrors.IsNotAcceptable(err), apierrors.IsUnsupportedMediaType(err):
 		s.breakUp(err)
 	case apierrors.IsNotFound(err):
@@ -464,7 +465,11 @@ func (u upstreamResource) List(ctx context.Context, opts metav1.ListOptions) (*c
 	if opts.Continue == "" && opts.ResourceVersion == "" {
 		u.source.listed.Store(u.source.relay.contact.now().UnixNano())
 	}
-	return u.source.endpoint.List(u.source.warnings.noting(ctx), u.source.ofShard(opts))
+	list, err := u.source.endpoint.List(u.source.warnings.noting(ctx), u.source.ofShard(opts))
+	if err == nil {
+		u.source.unwatched.Store(true)
+	}
+	return list, err
 }
 
 // Watch implements reflector.ListerWatcher.
@@ -476,7 +481,9 @@ func (u upstreamResource) Watch(ctx context.Context, opts metav1.ListOptions) (r
 	if err != nil {
 		return nil, err
 	}
+	u.source.unwatched.Store(false)
 	u.source.refusals.end()
+	u.source.unanswered.end()
 	u.source.progress.follow(name)
 	u.source.opened(asked, arrivals, stream.coalesced)
 	return watched{stream, u.source}, nil
