@@ -145,3 +145,33 @@ func TestUsersAreImpersonated(t *testing.T) {
 		}
 	}
 }
+
+// inItsOwnWords has an upstream answer for the nodes of a namespace as no Status does.
+type inItsOwnWords struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (i inItsOwnWords) RoundTrip(req *http.Request) (*http.Response, error) {
+	response, err := i.next.RoundTrip(req)
+	if err == nil && req.URL.Path == nodesOfNamespace {
+		_ = response.Body.Close()
+		response.Body, response.ContentLength = io.NopCloser(strings.NewReader("no such place")), -1
+		response.Header.Del("Content-Length")
+		response.Header.Del("Content-Encoding")
+	}
+	return response, err
+}
+
+const nodesOfNamespace = "/api/v1/namespaces/default/nodes"
+
+// TestPathsOfAnotherScopeArePassedOn, also when the kind is cached: that there are none, the upstream says in its own words.
+func TestPathsOfAnotherScopeArePassedOn(t *testing.T) {
+	config := levelwiretest.Start(t).Config()
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return inItsOwnWords{next} })
+	relay := startRelay(t, config)
+	if response, body := fetch(t, relay, "/api/v1/nodes?resourceVersion=0", nil); response.StatusCode != http.StatusOK {
+		t.Fatal(response.Status, body)
+	}
+	if response, body := fetch(t, relay, nodesOfNamespace, nil); response.StatusCode != http.StatusNotFound || body != "no such place" {
+		t.Errorf("%s, %q, want the upstream's answer", response.Status, body)
+	}
+}

@@ -163,7 +163,10 @@ func (s *Server) serveDescription(w http.ResponseWriter, r *http.Request, t *tar
 // readCached calls the handler of a read.
 func (s *Server) readCached(w http.ResponseWriter, r *http.Request, t *target, res *resource.Resource) error {
 	q, err := request.Resolve(r, t.path, func(string, string, string) *resource.Resource { return res })
-	if err != nil {
+	switch {
+	case apierrors.IsNotFound(err):
+		return ErrNotCached // a path of another scope: the upstream says in its own words that there is none
+	case err != nil:
 		return err
 	}
 	q.User, q.Authorized = t.attributes.User, t.attributes
