@@ -140,6 +140,20 @@ func TestEventsHaveOneInternalGroup(t *testing.T) {
 	}
 }
 
+// TestCausesOfAnEventsUpdate: what built-in kinds ask for of finalizers comes after the rules of core events, and before what stays.
+func TestCausesOfAnEventsUpdate(t *testing.T) {
+	c := newWritable(t)
+	const events = "/apis/events.k8s.io/v1/namespaces/default/events"
+	c.send(201, "POST", events, `{"metadata":{"name":"e"},"eventTime":"2020-01-01T00:00:00.000000Z","reportingController":"a","reportingInstance":"a","action":"a","reason":"a","type":"Normal"}`)
+	var fields []string
+	for _, cause := range c.send(422, "PATCH", events+"/e", `{"metadata":{"finalizers":["plain"]},"reportingController":"a b"}`, merge).status(t).Details.Causes {
+		fields = append(fields, cause.Field)
+	}
+	if want := []string{"reportingController", "metadata.finalizers[0]", "reportingController"}; !slices.Equal(fields, want) {
+		t.Errorf("causes at %q, want %q", fields, want)
+	}
+}
+
 // TestScalesArePatchedAsStrictly: a Scale is judged as the object is.
 func TestScalesArePatchedAsStrictly(t *testing.T) {
 	c := newWritable(t)

@@ -180,6 +180,7 @@ func events() []*resource.Resource {
 	stored := define.Resource[corev1.Event, corev1.EventList](corev1.SchemeGroupVersion, entry, eventRules())
 
 	entry.NameRule, entry.NameRuleForNew, entry.MetadataIfValid = nil, true, false
+	entry.NamesBeforeFinalizers = true // and the rules of core events: see ValidateUnchanged
 	entry.Fields = []resource.Field{{Name: "reason"}, {Name: "type"}, {Name: "reportingController", Stored: "reportingComponent"}}
 	for _, part := range []string{"kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath"} {
 		entry.Fields = append(entry.Fields, resource.Field{Name: "regarding." + part, Stored: "involvedObject." + part})
