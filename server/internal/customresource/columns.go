@@ -13,12 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/resource/columns"
 )
 
 // age is the column of a definition without columns.
 var age = apiextensionsv1.CustomResourceColumnDefinition{
 	Name: "Age", Type: "date", JSONPath: ".metadata.creationTimestamp",
-	Description: "The time since the object was created.",
+	Description: columns.CreatedColumn.Description,
 }
 
 // columnsOf returns the table columns of a version: the name, and those of the
@@ -27,20 +28,18 @@ func columnsOf(added []apiextensionsv1.CustomResourceColumnDefinition) ([]metav1
 	if len(added) == 0 {
 		added = []apiextensionsv1.CustomResourceColumnDefinition{age}
 	}
-	columns := []metav1.TableColumnDefinition{{
-		Name: "Name", Type: "string", Format: "name", Description: "The object's name, unique within its namespace.",
-	}}
+	definitions := []metav1.TableColumnDefinition{columns.NameColumn}
 	for _, c := range added {
 		description := c.Description
 		if description == "" {
 			description = "Custom resource definition column (in JSONPath format): " + c.JSONPath
 		}
-		columns = append(columns, metav1.TableColumnDefinition{
+		definitions = append(definitions, metav1.TableColumnDefinition{
 			Name: c.Name, Type: c.Type, Format: c.Format, Description: description, Priority: c.Priority,
 		})
 	}
 	paths := sync.OnceValue(func() []columnPath { return parsePaths(added) })
-	return columns, func(obj resource.Object) []any {
+	return definitions, func(obj resource.Object) []any {
 		cells := []any{obj.GetName()}
 		row := newRow(obj.(*unstructured.Unstructured).Object)
 		for i, path := range paths() {

@@ -15,6 +15,7 @@ func storageVersionColumns(all columns.Layouts) {
 }
 
 func storageVersionLayout() columns.Layout {
+	status := apiserverinternalv1alpha1.StorageVersionStatus{}.SwaggerDoc()
 	return columns.Table(func(v *apiserverinternalv1alpha1.StorageVersion, now time.Time) []any {
 		servers := make([]string, len(v.Status.StorageVersions))
 		for i, s := range v.Status.StorageVersions {
@@ -26,8 +27,8 @@ func storageVersionLayout() columns.Layout {
 		}
 	},
 		columns.NameColumn,
-		columns.Text("CommonEncodingVersion", "The version that all servers write, if they agree."),
-		columns.Text("StorageVersions", "The version that each server writes."),
+		columns.Text("CommonEncodingVersion", status["commonEncodingVersion"]),
+		columns.Text("StorageVersions", status["storageVersions"]),
 		columns.AgeColumn,
 	)
 }

@@ -68,16 +68,16 @@ func NameAndCreation() Layout {
 
 // Columns that several kinds have.
 var (
+	metadata   = metav1.ObjectMeta{}.SwaggerDoc()
 	NameColumn = metav1.TableColumnDefinition{
-		Name: "Name", Type: "string", Format: "name", Description: "The object's name, unique within its namespace.",
+		Name: "Name", Type: "string", Format: "name", Description: metadata["name"],
 	}
 	CreatedColumn = metav1.TableColumnDefinition{
-		Name: "Created At", Type: "date", Description: "When the object was created.",
+		Name: "Created At", Type: "date", Description: metadata["creationTimestamp"],
 	}
-	AgeColumn        = Text("Age", "The time since the object was created.")
-	ContainersColumn = Wide(Text("Containers", "The names of the template's containers."))
-	ImagesColumn     = Wide(Text("Images", "The images of the template's containers."))
-	SelectorColumn   = Wide(Text("Selector", "The labels of the pods that belong to the object."))
+	AgeColumn        = Text("Age", metadata["creationTimestamp"])
+	ContainersColumn = Text("Containers", "Names of each container in the template.")
+	ImagesColumn     = Text("Images", "Images referenced by each container in the template.")
 )
 
 // Text makes a column of strings.

@@ -22,13 +22,13 @@ func Columns(all columns.Layouts) {
 
 var (
 	webhookColumns = []metav1.TableColumnDefinition{
-		columns.NameColumn, columns.Integer("Webhooks", "The number of webhooks in the configuration."), columns.AgeColumn,
+		columns.NameColumn, columns.Integer("Webhooks", "Webhooks indicates the number of webhooks registered in this configuration"), columns.AgeColumn,
 	}
-	paramKind            = columns.Text("ParamKind", "The kind of the policy's parameters.")
+	paramKind            = columns.Text("ParamKind", "ParamKind specifies the kind of resources used to parameterize this policy")
 	policyBindingColumns = []metav1.TableColumnDefinition{
 		columns.NameColumn,
-		columns.Text("PolicyName", "The policy that is bound."),
-		columns.Text("ParamRef", "The object with the policy's parameters."),
+		columns.Text("PolicyName", "PolicyName indicates the policy definition which the policy binding binded to"),
+		columns.Text("ParamRef", "ParamRef indicates the param resource which sets the configuration param"),
 		columns.AgeColumn,
 	}
 )
@@ -48,13 +48,13 @@ func validatingWebhookLayout() columns.Layout {
 func validatingPolicyLayout() columns.Layout {
 	return columns.Table(func(p *admissionv1.ValidatingAdmissionPolicy, now time.Time) []any {
 		return []any{p.Name, int64(len(p.Spec.Validations)), paramKindName(p.Spec.ParamKind), columns.Since(p.CreationTimestamp, now)}
-	}, columns.NameColumn, columns.Integer("Validations", "The number of the policy's rules."), paramKind, columns.AgeColumn)
+	}, columns.NameColumn, columns.Integer("Validations", "Validations indicates the number of validation rules defined in this configuration"), paramKind, columns.AgeColumn)
 }
 
 func mutatingPolicyLayout() columns.Layout {
 	return columns.Table(func(p *admissionv1.MutatingAdmissionPolicy, now time.Time) []any {
 		return []any{p.Name, int64(len(p.Spec.Mutations)), paramKindName(p.Spec.ParamKind), columns.Since(p.CreationTimestamp, now)}
-	}, columns.NameColumn, columns.Integer("Mutations", "The number of the policy's rules."), paramKind, columns.AgeColumn)
+	}, columns.NameColumn, columns.Integer("Mutations", "Mutation indicates the number of mutations rules defined in this configuration"), paramKind, columns.AgeColumn)
 }
 
 func validatingPolicyBindingLayout() columns.Layout {

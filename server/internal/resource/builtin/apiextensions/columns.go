@@ -23,13 +23,13 @@ func definitionLayout() columns.Layout {
 		}
 	},
 		columns.NameColumn,
-		columns.Text("Scope", "Whether the objects are in namespaces."),
-		columns.Text("Versions", "The versions that are served."),
+		columns.Text("Scope", "Cluster/Namespaced"),
+		columns.Text("Versions", "Served versions"),
 		columns.CreatedColumn,
-		columns.Wide(columns.Text("Group", "The API group.")),
-		columns.Wide(columns.Text("Kind", "The kind of the objects.")),
-		columns.Wide(columns.Text("ShortNames", "The short names that kubectl knows.")),
-		columns.Wide(columns.Boolean("Established", "Whether the kind is served.")),
+		columns.Wide(columns.Text("Group", "API group")),
+		columns.Wide(columns.Text("Kind", "CustomResource kind")),
+		columns.Wide(columns.Text("ShortNames", "Short names")),
+		columns.Wide(columns.Boolean("Established", "Established status")),
 	)
 }
 

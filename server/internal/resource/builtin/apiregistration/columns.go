@@ -28,8 +28,8 @@ func Columns(all columns.Layouts) {
 		return []any{s.Name, service, available, columns.Since(s.CreationTimestamp, now)}
 	},
 		columns.NameColumn,
-		columns.Text("Service", "The Service of the server, or Local."),
-		columns.Text("Available", "Whether requests reach it."),
+		columns.Text("Service", "The reference to the service that hosts this API endpoint."),
+		columns.Text("Available", "Whether this service is available."),
 		columns.AgeColumn,
 	))
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -23,6 +24,7 @@ func Columns(all columns.Layouts) {
 }
 
 func deploymentLayout() columns.Layout {
+	spec, status := appsv1.DeploymentSpec{}.SwaggerDoc(), appsv1.DeploymentStatus{}.SwaggerDoc()
 	return columns.Table(func(d *appsv1.Deployment, now time.Time) []any {
 		names, images := columns.ContainerCells(d.Spec.Template.Spec.Containers)
 		return []any{
@@ -32,10 +34,10 @@ func deploymentLayout() columns.Layout {
 		}
 	},
 		columns.NameColumn,
-		columns.Text("Ready", "How many of the wanted pods are ready."),
-		columns.Text("Up-to-date", "The number of pods made from the current template."),
-		columns.Text("Available", "The number of pods that have been ready for long enough."),
-		columns.AgeColumn, columns.ContainersColumn, columns.ImagesColumn, columns.SelectorColumn,
+		columns.Text("Ready", "Number of the pod with ready state"),
+		columns.Text("Up-to-date", status["updatedReplicas"]),
+		columns.Text("Available", status["availableReplicas"]),
+		columns.AgeColumn, columns.Wide(columns.ContainersColumn), columns.Wide(columns.ImagesColumn), columns.Wide(columns.Text("Selector", spec["selector"])),
 	)
 }
 
@@ -49,6 +51,7 @@ func deploymentSelector(d *appsv1.Deployment) string {
 }
 
 func replicaSetLayout() columns.Layout {
+	spec, status := appsv1.ReplicaSetSpec{}.SwaggerDoc(), appsv1.ReplicaSetStatus{}.SwaggerDoc()
 	return columns.Table(func(s *appsv1.ReplicaSet, now time.Time) []any {
 		names, images := columns.ContainerCells(s.Spec.Template.Spec.Containers)
 		return []any{
@@ -57,10 +60,10 @@ func replicaSetLayout() columns.Layout {
 		}
 	},
 		columns.NameColumn,
-		columns.Integer("Desired", "The number of pods wanted."),
-		columns.Integer("Current", "The number of pods that exist."),
-		columns.Integer("Ready", "The number of pods that are ready."),
-		columns.AgeColumn, columns.ContainersColumn, columns.ImagesColumn, columns.SelectorColumn,
+		columns.Integer("Desired", spec["replicas"]),
+		columns.Integer("Current", status["replicas"]),
+		columns.Integer("Ready", status["readyReplicas"]),
+		columns.AgeColumn, columns.Wide(columns.ContainersColumn), columns.Wide(columns.ImagesColumn), columns.Wide(columns.Text("Selector", spec["selector"])),
 	)
 }
 
@@ -73,12 +76,13 @@ func statefulSetLayout() columns.Layout {
 		}
 	},
 		columns.NameColumn,
-		columns.Text("Ready", "How many of the wanted pods are ready."),
-		columns.AgeColumn, columns.ContainersColumn, columns.ImagesColumn,
+		columns.Text("Ready", "Number of the pod with ready state"),
+		columns.AgeColumn, columns.Wide(columns.ContainersColumn), columns.Wide(columns.ImagesColumn),
 	)
 }
 
 func daemonSetLayout() columns.Layout {
+	status := appsv1.DaemonSetStatus{}.SwaggerDoc()
 	return columns.Table(func(s *appsv1.DaemonSet, now time.Time) []any {
 		names, images := columns.ContainerCells(s.Spec.Template.Spec.Containers)
 		return []any{
@@ -89,13 +93,13 @@ func daemonSetLayout() columns.Layout {
 		}
 	},
 		columns.NameColumn,
-		columns.Integer("Desired", "The number of nodes that should run the pod."),
-		columns.Integer("Current", "The number of those nodes that run it."),
-		columns.Integer("Ready", "The number of those nodes where it is ready."),
-		columns.Integer("Up-to-date", "The number of those nodes that run the current template."),
-		columns.Integer("Available", "The number of those nodes where it has been ready for long enough."),
-		columns.Text("Node Selector", "The labels of the nodes that should run the pod."),
-		columns.AgeColumn, columns.ContainersColumn, columns.ImagesColumn, columns.SelectorColumn,
+		columns.Integer("Desired", status["desiredNumberScheduled"]),
+		columns.Integer("Current", status["currentNumberScheduled"]),
+		columns.Integer("Ready", status["numberReady"]),
+		columns.Integer("Up-to-date", status["updatedNumberScheduled"]),
+		columns.Integer("Available", status["numberAvailable"]),
+		columns.Text("Node Selector", corev1.PodSpec{}.SwaggerDoc()["nodeSelector"]),
+		columns.AgeColumn, columns.Wide(columns.ContainersColumn), columns.Wide(columns.ImagesColumn), columns.Wide(columns.Text("Selector", appsv1.DaemonSetSpec{}.SwaggerDoc()["selector"])),
 	)
 }
 
@@ -104,8 +108,8 @@ func controllerRevisionLayout() columns.Layout {
 		return []any{r.Name, controllerName(r), r.Revision, columns.Since(r.CreationTimestamp, now)}
 	},
 		columns.NameColumn,
-		columns.Text("Controller", "The object whose template the revision keeps."),
-		columns.Text("Revision", "The revision's number."),
+		columns.Text("Controller", "Controller of the object"),
+		columns.Text("Revision", appsv1.ControllerRevision{}.SwaggerDoc()["revision"]),
 		columns.AgeColumn,
 	)
 }

@@ -22,15 +22,18 @@ func Columns(all columns.Layouts) {
 	all.Add(autoscalingv2.SchemeGroupVersion, "HorizontalPodAutoscaler", autoscalerLayout())
 }
 
-var autoscalerColumns = []metav1.TableColumnDefinition{
-	columns.NameColumn,
-	columns.Text("Reference", "What is scaled."),
-	columns.Text("Targets", "Each metric's current and wanted value."),
-	columns.Text("MinPods", "The least number of pods."),
-	columns.Text("MaxPods", "The greatest number of pods."),
-	columns.Text("Replicas", "The number of pods that exist."),
-	columns.AgeColumn,
-}
+var (
+	autoscalerSpec    = autoscalingv2.HorizontalPodAutoscalerSpec{}.SwaggerDoc()
+	autoscalerColumns = []metav1.TableColumnDefinition{
+		columns.NameColumn,
+		columns.Text("Reference", autoscalerSpec["scaleTargetRef"]),
+		columns.Text("Targets", autoscalerSpec["metrics"]),
+		columns.Text("MinPods", autoscalerSpec["minReplicas"]),
+		columns.Text("MaxPods", autoscalerSpec["maxReplicas"]),
+		columns.Text("Replicas", autoscalingv2.HorizontalPodAutoscalerStatus{}.SwaggerDoc()["currentReplicas"]),
+		columns.AgeColumn,
+	}
+)
 
 func autoscalerLayout() columns.Layout {
 	return columns.Table(autoscalerCells, autoscalerColumns...)
@@ -151,8 +154,8 @@ func scaleLayout() columns.Layout {
 		return []any{s.Name, int64(s.Spec.Replicas), int64(s.Status.Replicas), columns.Since(s.CreationTimestamp, now)}
 	},
 		name,
-		columns.Integer("Desired", "The number of pods wanted."),
-		columns.Integer("Available", "The number of pods that exist."),
+		columns.Integer("Desired", autoscalingv1.ScaleSpec{}.SwaggerDoc()["replicas"]),
+		columns.Integer("Available", autoscalingv1.ScaleStatus{}.SwaggerDoc()["replicas"]),
 		columns.AgeColumn,
 	)
 }

@@ -28,10 +28,10 @@ func jobLayout() columns.Layout {
 		}
 	},
 		columns.NameColumn,
-		columns.Text("Status", "Whether the job runs, and how it ended."),
-		columns.Text("Completions", "How many of the wanted pods succeeded."),
-		columns.Text("Duration", "How long the job ran, or has been running."),
-		columns.AgeColumn, columns.ContainersColumn, columns.ImagesColumn, columns.SelectorColumn,
+		columns.Text("Status", "Status of the job."),
+		columns.Text("Completions", batchv1.JobStatus{}.SwaggerDoc()["succeeded"]),
+		columns.Text("Duration", "Time required to complete the job."),
+		columns.AgeColumn, columns.Wide(columns.ContainersColumn), columns.Wide(columns.ImagesColumn), columns.Wide(columns.Text("Selector", batchv1.JobSpec{}.SwaggerDoc()["selector"])),
 	)
 }
 
@@ -81,6 +81,7 @@ func jobDuration(j *batchv1.Job, now time.Time) string {
 }
 
 func cronJobLayout() columns.Layout {
+	spec, status := batchv1.CronJobSpec{}.SwaggerDoc(), batchv1.CronJobStatus{}.SwaggerDoc()
 	return columns.Table(func(c *batchv1.CronJob, now time.Time) []any {
 		names, images := columns.ContainerCells(c.Spec.JobTemplate.Spec.Template.Spec.Containers)
 		last := columns.None
@@ -100,11 +101,11 @@ func cronJobLayout() columns.Layout {
 		}
 	},
 		columns.NameColumn,
-		columns.Text("Schedule", "When jobs are started, in cron's format."),
-		columns.Text("Timezone", "The time zone of the schedule."),
-		columns.Boolean("Suspend", "Whether no new jobs are started."),
-		columns.Integer("Active", "The number of jobs that run."),
-		columns.Text("Last Schedule", "The time since a job was started last."),
-		columns.AgeColumn, columns.ContainersColumn, columns.ImagesColumn, columns.SelectorColumn,
+		columns.Text("Schedule", spec["schedule"]),
+		columns.Text("Timezone", spec["timeZone"]),
+		columns.Boolean("Suspend", spec["suspend"]),
+		columns.Integer("Active", status["active"]),
+		columns.Text("Last Schedule", status["lastScheduleTime"]),
+		columns.AgeColumn, columns.Wide(columns.ContainersColumn), columns.Wide(columns.ImagesColumn), columns.Wide(columns.Text("Selector", batchv1.JobSpec{}.SwaggerDoc()["selector"])),
 	)
 }

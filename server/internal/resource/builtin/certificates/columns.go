@@ -5,6 +5,7 @@ import (
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/duration"
 
@@ -20,6 +21,7 @@ func Columns(all columns.Layouts) {
 }
 
 func certificateSigningRequestLayout() columns.Layout {
+	spec := certificatesv1beta1.CertificateSigningRequestSpec{}.SwaggerDoc()
 	return columns.Table(func(r *certificatesv1.CertificateSigningRequest, now time.Time) []any {
 		lifetime := columns.None
 		if r.Spec.ExpirationSeconds != nil {
@@ -32,10 +34,10 @@ func certificateSigningRequestLayout() columns.Layout {
 	},
 		columns.NameColumn,
 		columns.AgeColumn,
-		columns.Text("SignerName", "Who is asked to sign."),
-		columns.Text("Requestor", "Who asks."),
-		columns.Text("RequestedDuration", "How long the certificate should be valid."),
-		columns.Text("Condition", "Whether the request is approved, and the certificate issued."),
+		columns.Text("SignerName", spec["signerName"]),
+		columns.Text("Requestor", spec["request"]),
+		columns.Text("RequestedDuration", spec["expirationSeconds"]),
+		columns.Text("Condition", certificatesv1beta1.CertificateSigningRequestStatus{}.SwaggerDoc()["conditions"]),
 	)
 }
 
@@ -66,10 +68,11 @@ func requestStatus(r *certificatesv1.CertificateSigningRequest) string {
 func clusterTrustBundleLayout() columns.Layout {
 	return columns.Table(func(b *certificatesv1.ClusterTrustBundle, _ time.Time) []any {
 		return []any{b.Name, columns.Or(b.Spec.SignerName, columns.None)}
-	}, columns.NameColumn, columns.Text("SignerName", "The signer whose roots the bundle holds."))
+	}, columns.NameColumn, columns.Text("SignerName", certificatesv1.ClusterTrustBundleSpec{}.SwaggerDoc()["signerName"]))
 }
 
 func podCertificateRequestLayout() columns.Layout {
+	spec := certificatesv1.PodCertificateRequestSpec{}.SwaggerDoc()
 	return columns.Table(func(r *certificatesv1.PodCertificateRequest, _ time.Time) []any {
 		state := "Pending"
 		for _, c := range r.Status.Conditions {
@@ -83,11 +86,11 @@ func podCertificateRequestLayout() columns.Layout {
 		}
 	},
 		columns.NameColumn,
-		columns.Text("PodName", "The pod whose volume gets the certificate."),
-		columns.Text("ServiceAccountName", "The account that the pod runs as."),
-		columns.Text("NodeName", "The node of the pod, whose kubelet asks."),
-		columns.Text("SignerName", "Who is asked to sign."),
-		columns.Text("State", "Whether the request is Pending, Issued, Denied or Failed."),
-		columns.Text("UnverifiedUserAnnotations", "What the pod's author tells the signer, which nobody has checked."),
+		columns.Text("PodName", spec["podName"]),
+		columns.Text("ServiceAccountName", spec["serviceAccountName"]),
+		columns.Text("NodeName", spec["nodeName"]),
+		columns.Text("SignerName", spec["signerName"]),
+		columns.Text("State", "Is the request Pending, Issued, Denied, or Failed?"),
+		columns.Text("UnverifiedUserAnnotations", spec["unverifiedUserAnnotations"]),
 	)
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	coordinationv1alpha2 "k8s.io/api/coordination/v1alpha2"
 	coordinationv1beta1 "k8s.io/api/coordination/v1beta1"
 
 	"github.com/levelwire/levelwire/server/internal/resource/columns"
@@ -18,7 +19,7 @@ func Columns(all columns.Layouts) {
 func leaseLayout() columns.Layout {
 	return columns.Table(func(l *coordinationv1.Lease, now time.Time) []any {
 		return []any{l.Name, columns.ValueOr(l.Spec.HolderIdentity, ""), columns.Since(l.CreationTimestamp, now)}
-	}, columns.NameColumn, columns.Text("Holder", "Who holds the lease."), columns.AgeColumn)
+	}, columns.NameColumn, columns.Text("Holder", coordinationv1.LeaseSpec{}.SwaggerDoc()["holderIdentity"]), columns.AgeColumn)
 }
 
 func leaseCandidateLayout() columns.Layout {
@@ -26,9 +27,9 @@ func leaseCandidateLayout() columns.Layout {
 		return []any{c.Name, c.Spec.LeaseName, c.Spec.BinaryVersion, c.Spec.EmulationVersion, columns.Since(c.CreationTimestamp, now)}
 	},
 		columns.NameColumn,
-		columns.Text("LeaseName", "The lease that is stood for."),
-		columns.Text("BinaryVersion", "The version of the candidate."),
-		columns.Text("EmulationVersion", "The version that the candidate behaves like."),
+		columns.Text("LeaseName", coordinationv1alpha2.LeaseCandidateSpec{}.SwaggerDoc()["leaseName"]),
+		columns.Text("BinaryVersion", ""), // as in Kubernetes, and the next
+		columns.Text("EmulationVersion", ""),
 		columns.AgeColumn,
 	)
 }

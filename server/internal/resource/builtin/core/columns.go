@@ -51,16 +51,16 @@ func componentStatusLayout() columns.Layout {
 		return []any{s.Name, "Unhealthy", healthy.Message, healthy.Error}
 	},
 		columns.NameColumn,
-		columns.Text("Status", "Whether the component is healthy."),
-		columns.Text("Message", "What the component says about its health."),
-		columns.Text("Error", "Why the component's health could not be read."),
+		columns.Text("Status", "Status of the component conditions"),
+		columns.Text("Message", "Message of the component conditions"),
+		columns.Text("Error", "Error of the component conditions"),
 	)
 }
 
 func configMapLayout() columns.Layout {
 	return columns.Table(func(m *corev1.ConfigMap, now time.Time) []any {
 		return []any{m.Name, int64(len(m.Data) + len(m.BinaryData)), columns.Since(m.CreationTimestamp, now)}
-	}, columns.NameColumn, columns.Text("Data", "The number of keys."), columns.AgeColumn)
+	}, columns.NameColumn, columns.Text("Data", corev1.ConfigMap{}.SwaggerDoc()["data"]), columns.AgeColumn)
 }
 
 func secretLayout() columns.Layout {
@@ -68,8 +68,8 @@ func secretLayout() columns.Layout {
 		return []any{s.Name, string(s.Type), int64(len(s.Data)), columns.Since(s.CreationTimestamp, now)}
 	},
 		columns.NameColumn,
-		columns.Text("Type", "What the secret is for."),
-		columns.Text("Data", "The number of keys."),
+		columns.Text("Type", corev1.Secret{}.SwaggerDoc()["type"]),
+		columns.Text("Data", corev1.Secret{}.SwaggerDoc()["data"]),
 		columns.AgeColumn,
 	)
 }
@@ -77,7 +77,7 @@ func secretLayout() columns.Layout {
 func namespaceLayout() columns.Layout {
 	return columns.Table(func(n *corev1.Namespace, now time.Time) []any {
 		return []any{n.Name, string(n.Status.Phase), columns.Since(n.CreationTimestamp, now)}
-	}, columns.NameColumn, columns.Text("Status", "Whether the namespace is in use or going."), columns.AgeColumn)
+	}, columns.NameColumn, columns.Text("Status", "The status of the namespace"), columns.AgeColumn)
 }
 
 func podTemplateLayout() columns.Layout {
@@ -85,14 +85,13 @@ func podTemplateLayout() columns.Layout {
 		names, images := columns.ContainerCells(t.Template.Spec.Containers)
 		return []any{t.Name, names, images, labels.FormatLabels(t.Template.Labels)}
 	},
-		columns.NameColumn,
-		columns.Text("Containers", "The names of the template's containers."),
-		columns.Text("Images", "The images of the template's containers."),
-		columns.Text("Pod Labels", "The labels that pods made from the template get."),
+		columns.NameColumn, columns.ContainersColumn, columns.ImagesColumn,
+		columns.Text("Pod Labels", "The labels for the pod template."),
 	)
 }
 
 func replicationControllerLayout() columns.Layout {
+	spec, status := corev1.ReplicationControllerSpec{}.SwaggerDoc(), corev1.ReplicationControllerStatus{}.SwaggerDoc()
 	return columns.Table(func(c *corev1.ReplicationController, now time.Time) []any {
 		var list []corev1.Container
 		if c.Spec.Template != nil {
@@ -105,10 +104,10 @@ func replicationControllerLayout() columns.Layout {
 		}
 	},
 		columns.NameColumn,
-		columns.Integer("Desired", "The number of pods wanted."),
-		columns.Integer("Current", "The number of pods that exist."),
-		columns.Integer("Ready", "The number of pods that are ready."),
-		columns.AgeColumn, columns.ContainersColumn, columns.ImagesColumn, columns.SelectorColumn,
+		columns.Integer("Desired", spec["replicas"]),
+		columns.Integer("Current", status["replicas"]),
+		columns.Integer("Ready", status["readyReplicas"]),
+		columns.AgeColumn, columns.Wide(columns.ContainersColumn), columns.Wide(columns.ImagesColumn), columns.Wide(columns.Text("Selector", spec["selector"])),
 	)
 }
 
@@ -127,8 +126,8 @@ func resourceQuotaLayout() columns.Layout {
 		return []any{q.Name, strings.Join(requests, ", "), strings.Join(limits, ", "), columns.Since(q.CreationTimestamp, now)}
 	},
 		columns.NameColumn,
-		columns.Text("Request", "What is used and what may be used, of requests and of numbers of objects."),
-		columns.Text("Limit", "What is used and what may be used, of limits."),
+		columns.Text("Request", "Request represents a minimum amount of cpu/memory that a container may consume."),
+		columns.Text("Limit", "Limits control the maximum amount of cpu/memory that a container may use independent of contention on the node."),
 		columns.AgeColumn,
 	)
 }
@@ -136,7 +135,7 @@ func resourceQuotaLayout() columns.Layout {
 func endpointsLayout() columns.Layout {
 	return columns.Table(func(e *corev1.Endpoints, now time.Time) []any {
 		return []any{e.Name, endpointAddresses(e.Subsets), columns.Since(e.CreationTimestamp, now)}
-	}, columns.NameColumn, columns.Text("Endpoints", "The addresses and ports that are ready."), columns.AgeColumn)
+	}, columns.NameColumn, columns.Text("Endpoints", corev1.Endpoints{}.SwaggerDoc()["subsets"]), columns.AgeColumn)
 }
 
 func endpointAddresses(subsets []corev1.EndpointSubset) string {

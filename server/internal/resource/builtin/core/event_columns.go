@@ -11,18 +11,21 @@ import (
 	"github.com/levelwire/levelwire/server/internal/resource/columns"
 )
 
-var eventColumns = []metav1.TableColumnDefinition{
-	columns.Text("Last Seen", "The time since the event happened last."),
-	columns.Text("Type", "Whether the event is normal or a warning."),
-	columns.Text("Reason", "What happened, in one word."),
-	columns.Text("Object", "What it happened to."),
-	columns.Wide(columns.Text("Subobject", "The part of the object that it happened to.")),
-	columns.Wide(columns.Text("Source", "Who reports the event.")),
-	columns.Text("Message", "What happened, for people."),
-	columns.Wide(columns.Text("First Seen", "The time since the event happened first.")),
-	columns.Wide(columns.Text("Count", "How often the event happened.")),
-	columns.Wide(columns.NameColumn),
-}
+var (
+	eventFields  = corev1.Event{}.SwaggerDoc()
+	eventColumns = []metav1.TableColumnDefinition{
+		columns.Text("Last Seen", eventFields["lastTimestamp"]),
+		columns.Text("Type", eventFields["type"]),
+		columns.Text("Reason", eventFields["reason"]),
+		columns.Text("Object", eventFields["involvedObject"]),
+		columns.Wide(columns.Text("Subobject", corev1.ObjectReference{}.SwaggerDoc()["fieldPath"])),
+		columns.Wide(columns.Text("Source", eventFields["source"])),
+		columns.Text("Message", eventFields["message"]),
+		columns.Wide(columns.Text("First Seen", eventFields["firstTimestamp"])),
+		columns.Wide(columns.Text("Count", eventFields["count"])),
+		columns.Wide(columns.NameColumn),
+	}
+)
 
 // groupEventLayout shows events.k8s.io/v1, the same objects under other field
 // names.

@@ -17,6 +17,7 @@ const (
 )
 
 func nodeLayout() columns.Layout {
+	info, addresses := corev1.NodeSystemInfo{}.SwaggerDoc(), corev1.NodeStatus{}.SwaggerDoc()["addresses"]
 	return columns.Table(func(n *corev1.Node, now time.Time) []any {
 		info := &n.Status.NodeInfo
 		return []any{
@@ -26,15 +27,15 @@ func nodeLayout() columns.Layout {
 		}
 	},
 		columns.NameColumn,
-		columns.Text("Status", "Whether the node is ready, and open for new pods."),
-		columns.Text("Roles", "What the node is for."),
+		columns.Text("Status", "The status of the node"),
+		columns.Text("Roles", "The roles of the node"),
 		columns.AgeColumn,
-		columns.Text("Version", "The version of the node's kubelet."),
-		columns.Wide(columns.Text("Internal-IP", "The node's first address within the cluster.")),
-		columns.Wide(columns.Text("External-IP", "The node's first address outside the cluster.")),
-		columns.Wide(columns.Text("OS-Image", "The operating system, as the node reports it.")),
-		columns.Wide(columns.Text("Kernel-Version", "The kernel, as the node reports it.")),
-		columns.Wide(columns.Text("Container-Runtime", "The container runtime and its version.")),
+		columns.Text("Version", info["kubeletVersion"]),
+		columns.Wide(columns.Text("Internal-IP", addresses)),
+		columns.Wide(columns.Text("External-IP", addresses)),
+		columns.Wide(columns.Text("OS-Image", info["osImage"])),
+		columns.Wide(columns.Text("Kernel-Version", info["kernelVersion"])),
+		columns.Wide(columns.Text("Container-Runtime", info["containerRuntimeVersion"])),
 	)
 }
 

@@ -16,6 +16,7 @@ import (
 const nodeLost = "NodeLost"
 
 func podLayout() columns.Layout {
+	spec, status := corev1.PodSpec{}.SwaggerDoc(), corev1.PodStatus{}.SwaggerDoc()
 	return columns.Table(func(p *corev1.Pod, now time.Time) []any {
 		s := summarize(p)
 		ip := p.Status.PodIP
@@ -28,14 +29,14 @@ func podLayout() columns.Layout {
 		}
 	},
 		columns.NameColumn,
-		columns.Text("Ready", "How many of the pod's containers are ready."),
-		columns.Text("Status", "What the pod's containers do, in one word."),
-		columns.Text("Restarts", "How often the pod's containers were restarted, and when last."),
+		columns.Text("Ready", "The aggregate readiness state of this pod for accepting traffic."),
+		columns.Text("Status", "The aggregate status of the containers in this pod."),
+		columns.Text("Restarts", "The number of times the containers in this pod have been restarted and when the last container in this pod has restarted."),
 		columns.AgeColumn,
-		columns.Wide(columns.Text("IP", "The pod's primary address.")),
-		columns.Wide(columns.Text("Node", "The node that runs the pod.")),
-		columns.Wide(columns.Text("Nominated Node", "The node on which others are preempted for this pod.")),
-		columns.Wide(columns.Text("Readiness Gates", "How many of the pod's additional readiness conditions hold.")),
+		columns.Wide(columns.Text("IP", status["podIP"])),
+		columns.Wide(columns.Text("Node", spec["nodeName"])),
+		columns.Wide(columns.Text("Nominated Node", status["nominatedNodeName"])),
+		columns.Wide(columns.Text("Readiness Gates", spec["readinessGates"])),
 	)
 }
 

@@ -12,6 +12,7 @@ import (
 )
 
 func serviceLayout() columns.Layout {
+	spec := corev1.ServiceSpec{}.SwaggerDoc()
 	return columns.Table(func(s *corev1.Service, now time.Time) []any {
 		clusterIP := s.Spec.ClusterIP
 		if len(s.Spec.ClusterIPs) > 0 {
@@ -23,12 +24,12 @@ func serviceLayout() columns.Layout {
 		}
 	},
 		columns.NameColumn,
-		columns.Text("Type", "How the service is reached."),
-		columns.Text("Cluster-IP", "The service's primary address within the cluster."),
-		columns.Text("External-IP", "The addresses or the name outside the cluster."),
-		columns.Text("Port(s)", "The ports that the service listens on, with the nodes' ports."),
+		columns.Text("Type", spec["type"]),
+		columns.Text("Cluster-IP", spec["clusterIP"]),
+		columns.Text("External-IP", spec["externalIPs"]),
+		columns.Text("Port(s)", spec["ports"]),
 		columns.AgeColumn,
-		columns.SelectorColumn,
+		columns.Wide(columns.Text("Selector", spec["selector"])),
 	)
 }
 

@@ -12,6 +12,7 @@ import (
 )
 
 func persistentVolumeLayout() columns.Layout {
+	spec, status := corev1.PersistentVolumeSpec{}.SwaggerDoc(), corev1.PersistentVolumeStatus{}.SwaggerDoc()
 	return columns.Table(func(v *corev1.PersistentVolume, now time.Time) []any {
 		claim := ""
 		if ref := v.Spec.ClaimRef; ref != nil {
@@ -26,20 +27,21 @@ func persistentVolumeLayout() columns.Layout {
 		}
 	},
 		columns.NameColumn,
-		columns.Text("Capacity", "The volume's size."),
-		columns.Text("Access Modes", "How the volume may be mounted."),
-		columns.Text("Reclaim Policy", "What happens to the volume when its claim goes."),
-		columns.Text("Status", "Whether the volume is bound."),
-		columns.Text("Claim", "The claim that the volume is bound to."),
-		columns.Text("StorageClass", "The storage class of the volume."),
-		columns.Text("VolumeAttributesClass", "The volume attributes class of the volume."),
-		columns.Text("Reason", "Why the volume is in this status."),
+		columns.Text("Capacity", spec["capacity"]),
+		columns.Text("Access Modes", spec["accessModes"]),
+		columns.Text("Reclaim Policy", spec["persistentVolumeReclaimPolicy"]),
+		columns.Text("Status", status["phase"]),
+		columns.Text("Claim", spec["claimRef"]),
+		columns.Text("StorageClass", "StorageClass of the pv"),
+		columns.Text("VolumeAttributesClass", "VolumeAttributesClass of the pv"),
+		columns.Text("Reason", status["reason"]),
 		columns.AgeColumn,
-		columns.Wide(columns.Text("VolumeMode", "Whether the volume is a file system or a block device.")),
+		columns.Wide(columns.Text("VolumeMode", spec["volumeMode"])),
 	)
 }
 
 func persistentVolumeClaimLayout() columns.Layout {
+	spec, status := corev1.PersistentVolumeClaimSpec{}.SwaggerDoc(), corev1.PersistentVolumeClaimStatus{}.SwaggerDoc()
 	return columns.Table(func(c *corev1.PersistentVolumeClaim, now time.Time) []any {
 		capacity, modes := "", ""
 		if c.Spec.VolumeName != "" { // what it asks for is not what it has
@@ -54,14 +56,14 @@ func persistentVolumeClaimLayout() columns.Layout {
 		}
 	},
 		columns.NameColumn,
-		columns.Text("Status", "Whether the claim is bound."),
-		columns.Text("Volume", "The volume that the claim is bound to."),
-		columns.Text("Capacity", "The size of the volume."),
-		columns.Text("Access Modes", "How the volume may be mounted."),
-		columns.Text("StorageClass", "The storage class of the claim."),
-		columns.Text("VolumeAttributesClass", "The volume attributes class of the claim."),
+		columns.Text("Status", status["phase"]),
+		columns.Text("Volume", spec["volumeName"]),
+		columns.Text("Capacity", status["capacity"]),
+		columns.Text("Access Modes", status["accessModes"]),
+		columns.Text("StorageClass", "StorageClass of the pvc"),
+		columns.Text("VolumeAttributesClass", "VolumeAttributesClass of the pvc"),
 		columns.AgeColumn,
-		columns.Wide(columns.Text("VolumeMode", "Whether the volume is a file system or a block device.")),
+		columns.Wide(columns.Text("VolumeMode", spec["volumeMode"])),
 	)
 }
 

@@ -15,6 +15,7 @@ func Columns(all columns.Layouts) {
 }
 
 func endpointSliceLayout() columns.Layout {
+	slice := discoveryv1.EndpointSlice{}.SwaggerDoc()
 	return columns.Table(func(s *discoveryv1.EndpointSlice, now time.Time) []any {
 		ports := make([]string, len(s.Ports))
 		for i, p := range s.Ports {
@@ -33,9 +34,9 @@ func endpointSliceLayout() columns.Layout {
 		}
 	},
 		columns.NameColumn,
-		columns.Text("AddressType", "The kind of all addresses in the slice."),
-		columns.Text("Ports", "The ports of every endpoint."),
-		columns.Text("Endpoints", "The endpoints' addresses."),
+		columns.Text("AddressType", slice["addressType"]),
+		columns.Text("Ports", slice["ports"]),
+		columns.Text("Endpoints", slice["endpoints"]),
 		columns.AgeColumn,
 	)
 }

@@ -20,6 +20,7 @@ func Columns(all columns.Layouts) {
 }
 
 func deviceTaintRuleLayout() columns.Layout {
+	taint := resourcev1.DeviceTaint{}.SwaggerDoc()
 	return columns.Table(func(r *resourcev1.DeviceTaintRule, now time.Time) []any {
 		taint, added := &r.Spec.Taint, columns.Unknown
 		if taint.TimeAdded != nil {
@@ -28,10 +29,10 @@ func deviceTaintRuleLayout() columns.Layout {
 		return []any{r.Name, taint.Key, taint.Value, string(taint.Effect), added, columns.Since(r.CreationTimestamp, now)}
 	},
 		columns.NameColumn,
-		columns.Text("Key", "The taint's key."),
-		columns.Text("Value", "The taint's value."),
-		columns.Text("Effect", "What becomes of claims that do not tolerate the taint."),
-		columns.Text("TimeAdded", "The time since the taint was added."),
+		columns.Text("Key", taint["key"]),
+		columns.Text("Value", taint["value"]),
+		columns.Text("Effect", taint["effect"]),
+		columns.Text("TimeAdded", taint["timeAdded"]),
 		columns.AgeColumn,
 	)
 }
@@ -39,7 +40,7 @@ func deviceTaintRuleLayout() columns.Layout {
 func resourceClaimLayout() columns.Layout {
 	return columns.Table(func(c *resourcev1.ResourceClaim, now time.Time) []any {
 		return []any{c.Name, claimState(c), columns.Since(c.CreationTimestamp, now)}
-	}, columns.NameColumn, columns.Text("State", "Whether the claim is pending, allocated, reserved or deleted."), columns.AgeColumn)
+	}, columns.NameColumn, columns.Text("State", "A summary of the current state (allocated, pending, reserved, etc.)."), columns.AgeColumn)
 }
 
 func claimState(c *resourcev1.ResourceClaim) string {
@@ -59,13 +60,14 @@ func claimState(c *resourcev1.ResourceClaim) string {
 }
 
 func resourceSliceLayout() columns.Layout {
+	spec := resourcev1.ResourceSliceSpec{}.SwaggerDoc()
 	return columns.Table(func(s *resourcev1.ResourceSlice, now time.Time) []any {
 		return []any{s.Name, columns.ValueOr(s.Spec.NodeName, ""), s.Spec.Driver, s.Spec.Pool.Name, columns.Since(s.CreationTimestamp, now)}
 	},
 		columns.NameColumn,
-		columns.Text("Node", "The node that the devices are on."),
-		columns.Text("Driver", "The driver that offers the devices."),
-		columns.Text("Pool", "The pool that the devices belong to."),
+		columns.Text("Node", spec["nodeName"]),
+		columns.Text("Driver", spec["driver"]),
+		columns.Text("Pool", resourcev1.ResourcePool{}.SwaggerDoc()["name"]),
 		columns.AgeColumn,
 	)
 }

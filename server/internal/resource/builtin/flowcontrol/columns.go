@@ -16,6 +16,7 @@ func Columns(all columns.Layouts) {
 }
 
 func flowSchemaLayout() columns.Layout {
+	spec := flowcontrolv1.FlowSchemaSpec{}.SwaggerDoc()
 	return columns.Table(func(s *flowcontrolv1.FlowSchema, now time.Time) []any {
 		method := columns.None
 		if m := s.Spec.DistinguisherMethod; m != nil {
@@ -32,15 +33,16 @@ func flowSchemaLayout() columns.Layout {
 		}
 	},
 		columns.NameColumn,
-		columns.Text("PriorityLevel", "The priority level that matching requests get."),
-		columns.Text("MatchingPrecedence", "The order in which schemas are tried, lowest first."),
-		columns.Text("DistinguisherMethod", "What separates one flow from another."),
+		columns.Text("PriorityLevel", flowcontrolv1.PriorityLevelConfigurationReference{}.SwaggerDoc()["name"]),
+		columns.Text("MatchingPrecedence", spec["matchingPrecedence"]),
+		columns.Text("DistinguisherMethod", spec["distinguisherMethod"]),
 		columns.AgeColumn,
-		columns.Text("MissingPL", "Whether the priority level does not exist."),
+		columns.Text("MissingPL", "references a broken or non-existent PriorityLevelConfiguration"),
 	)
 }
 
 func priorityLevelLayout() columns.Layout {
+	queuing := flowcontrolv1.QueuingConfiguration{}.SwaggerDoc()
 	return columns.Table(func(p *flowcontrolv1.PriorityLevelConfiguration, now time.Time) []any {
 		var shares, queues, hand, length any = columns.None, columns.None, columns.None, columns.None
 		if limited := p.Spec.Limited; limited != nil {
@@ -52,11 +54,11 @@ func priorityLevelLayout() columns.Layout {
 		return []any{p.Name, string(p.Spec.Type), shares, queues, hand, length, columns.Since(p.CreationTimestamp, now)}
 	},
 		columns.NameColumn,
-		columns.Text("Type", "Whether the level limits requests."),
-		columns.Text("NominalConcurrencyShares", "The level's share of all requests at a time."),
-		columns.Text("Queues", "The number of queues."),
-		columns.Text("HandSize", "The number of queues that one flow is spread over."),
-		columns.Text("QueueLengthLimit", "The number of requests that wait in one queue at most."),
+		columns.Text("Type", flowcontrolv1.PriorityLevelConfigurationSpec{}.SwaggerDoc()["type"]),
+		columns.Text("NominalConcurrencyShares", flowcontrolv1.LimitedPriorityLevelConfiguration{}.SwaggerDoc()["nominalConcurrencyShares"]),
+		columns.Text("Queues", queuing["queues"]),
+		columns.Text("HandSize", queuing["handSize"]),
+		columns.Text("QueueLengthLimit", queuing["queueLengthLimit"]),
 		columns.AgeColumn,
 	)
 }

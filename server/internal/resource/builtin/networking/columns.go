@@ -38,10 +38,10 @@ func ingressLayout() columns.Layout {
 		}
 	},
 		columns.NameColumn,
-		columns.Text("Class", "The ingress class, which says who serves the ingress."),
-		columns.Text("Hosts", "The hosts whose requests the ingress takes."),
-		columns.Text("Address", "The load balancer's addresses."),
-		columns.Text("Ports", "The ports that the load balancer listens on."),
+		columns.Text("Class", "The name of the IngressClass resource that should be used for additional configuration"),
+		columns.Text("Hosts", "Hosts that incoming requests are matched against before the ingress rule"),
+		columns.Text("Address", "Address is a list containing ingress points for the load-balancer"),
+		columns.Text("Ports", "Ports of TLS configurations that open"),
 		columns.AgeColumn,
 	)
 }
@@ -75,8 +75,8 @@ func ingressClassLayout() columns.Layout {
 		return []any{c.Name, c.Spec.Controller, parameters, columns.Since(c.CreationTimestamp, now)}
 	},
 		columns.NameColumn,
-		columns.Text("Controller", "The controller that serves ingresses of the class."),
-		columns.Text("Parameters", "The object with the controller's parameters."),
+		columns.Text("Controller", "Controller that is responsible for handling this class"),
+		columns.Text("Parameters", "A reference to a resource with additional parameters"),
 		columns.AgeColumn,
 	)
 }
@@ -84,13 +84,13 @@ func ingressClassLayout() columns.Layout {
 func networkPolicyLayout() columns.Layout {
 	return columns.Table(func(p *networkingv1.NetworkPolicy, now time.Time) []any {
 		return []any{p.Name, metav1.FormatLabelSelector(&p.Spec.PodSelector), columns.Since(p.CreationTimestamp, now)}
-	}, columns.NameColumn, columns.Text("Pod-Selector", "The labels of the pods that the policy is for."), columns.AgeColumn)
+	}, columns.NameColumn, columns.Text("Pod-Selector", networkingv1.NetworkPolicySpec{}.SwaggerDoc()["podSelector"]), columns.AgeColumn)
 }
 
 func serviceCIDRLayout() columns.Layout {
 	return columns.Table(func(c *networkingv1.ServiceCIDR, now time.Time) []any {
 		return []any{c.Name, strings.Join(c.Spec.CIDRs, ","), columns.Since(c.CreationTimestamp, now)}
-	}, columns.NameColumn, columns.Text("CIDRs", "The ranges that services' addresses are taken from."), columns.AgeColumn)
+	}, columns.NameColumn, columns.Text("CIDRs", networkingv1.ServiceCIDRSpec{}.SwaggerDoc()["cidrs"]), columns.AgeColumn)
 }
 
 func ipAddressLayout() columns.Layout {
@@ -105,5 +105,5 @@ func ipAddressLayout() columns.Layout {
 			parent += "/" + ref.Name
 		}
 		return []any{a.Name, parent}
-	}, columns.NameColumn, columns.Text("ParentRef", "The object that the address belongs to."))
+	}, columns.NameColumn, columns.Text("ParentRef", networkingv1.IPAddressSpec{}.SwaggerDoc()["parentRef"]))
 }

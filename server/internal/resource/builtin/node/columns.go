@@ -16,5 +16,9 @@ func Columns(all columns.Layouts) {
 func runtimeClassLayout() columns.Layout {
 	return columns.Table(func(c *nodev1.RuntimeClass, now time.Time) []any {
 		return []any{c.Name, c.Handler, columns.Since(c.CreationTimestamp, now)}
-	}, columns.NameColumn, columns.Text("Handler", "The container runtime's configuration that the class selects."), columns.AgeColumn)
+	},
+		columns.NameColumn,
+		columns.Text("Handler", ""), // as in Kubernetes
+		columns.AgeColumn,
+	)
 }

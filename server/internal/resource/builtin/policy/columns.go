@@ -28,9 +28,9 @@ func podDisruptionBudgetLayout() columns.Layout {
 		}
 	},
 		columns.NameColumn,
-		columns.Text("Min Available", "How many pods must stay available."),
-		columns.Text("Max Unavailable", "How many pods may be unavailable."),
-		columns.Integer("Allowed Disruptions", "How many pods may be evicted now."),
+		columns.Text("Min Available", "The minimum number of pods that must be available."),
+		columns.Text("Max Unavailable", "The maximum number of pods that may be unavailable."),
+		columns.Integer("Allowed Disruptions", "Calculated number of pods that may be disrupted at this time."),
 		columns.AgeColumn,
 	)
 }

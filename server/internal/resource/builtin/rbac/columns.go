@@ -5,6 +5,7 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	rbacv1beta1 "k8s.io/api/rbac/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/server/internal/resource/columns"
@@ -19,25 +20,29 @@ func Columns(all columns.Layouts) {
 	all.Add(gv, "RoleBinding", roleBindingLayout())
 }
 
-var bindingColumns = []metav1.TableColumnDefinition{
-	columns.NameColumn,
-	columns.Text("Role", "The role that the subjects get."),
-	columns.AgeColumn,
-	columns.Wide(columns.Text("Users", "The users that get the role.")),
-	columns.Wide(columns.Text("Groups", "The groups that get the role.")),
-	columns.Wide(columns.Text("ServiceAccounts", "The service accounts that get the role.")),
+// bindingColumns are those of a kind of bindings: what the descriptions call it, and what the documentation of its role says, which
+// kube-apiserver takes from the beta version.
+func bindingColumns(binding, role string) []metav1.TableColumnDefinition {
+	return []metav1.TableColumnDefinition{
+		columns.NameColumn,
+		columns.Text("Role", role),
+		columns.AgeColumn,
+		columns.Wide(columns.Text("Users", "Users in the "+binding)),
+		columns.Wide(columns.Text("Groups", "Groups in the "+binding)),
+		columns.Wide(columns.Text("ServiceAccounts", "ServiceAccounts in the "+binding)),
+	}
 }
 
 func roleBindingLayout() columns.Layout {
 	return columns.Table(func(b *rbacv1.RoleBinding, now time.Time) []any {
 		return bindingCells(b.Name, &b.RoleRef, b.Subjects, columns.Since(b.CreationTimestamp, now))
-	}, bindingColumns...)
+	}, bindingColumns("roleBinding", rbacv1beta1.RoleBinding{}.SwaggerDoc()["roleRef"])...)
 }
 
 func clusterRoleBindingLayout() columns.Layout {
 	return columns.Table(func(b *rbacv1.ClusterRoleBinding, now time.Time) []any {
 		return bindingCells(b.Name, &b.RoleRef, b.Subjects, columns.Since(b.CreationTimestamp, now))
-	}, bindingColumns...)
+	}, bindingColumns("clusterRoleBinding", rbacv1beta1.ClusterRoleBinding{}.SwaggerDoc()["roleRef"])...)
 }
 
 func bindingCells(name string, role *rbacv1.RoleRef, subjects []rbacv1.Subject, age string) []any {

@@ -14,6 +14,7 @@ func Columns(all columns.Layouts) {
 }
 
 func priorityClassLayout() columns.Layout {
+	class := schedulingv1.PriorityClass{}.SwaggerDoc()
 	return columns.Table(func(c *schedulingv1.PriorityClass, now time.Time) []any {
 		return []any{
 			c.Name, int64(c.Value), c.GlobalDefault, columns.Since(c.CreationTimestamp, now),
@@ -21,9 +22,9 @@ func priorityClassLayout() columns.Layout {
 		}
 	},
 		columns.NameColumn,
-		columns.Integer("Value", "The priority of the pods of the class."),
-		columns.Boolean("Global-Default", "Whether pods without a class get this one."),
+		columns.Integer("Value", class["value"]),
+		columns.Boolean("Global-Default", class["globalDefault"]),
 		columns.AgeColumn,
-		columns.Text("PreemptionPolicy", "Whether pods of the class may displace others."),
+		columns.Text("PreemptionPolicy", class["preemptionPolicy"]),
 	)
 }

@@ -30,6 +30,7 @@ func Columns(all columns.Layouts) {
 }
 
 func storageClassLayout() columns.Layout {
+	class := storagev1.StorageClass{}.SwaggerDoc()
 	return columns.Table(func(c *storagev1.StorageClass, now time.Time) []any {
 		return []any{
 			defaultMark(c.Name, c.Annotations, defaultStorageClass, defaultStorageClassBeta), c.Provisioner,
@@ -39,10 +40,10 @@ func storageClassLayout() columns.Layout {
 		}
 	},
 		columns.NameColumn,
-		columns.Text("Provisioner", "Who makes volumes of the class."),
-		columns.Text("ReclaimPolicy", "What happens to a volume when its claim goes."),
-		columns.Text("VolumeBindingMode", "When a claim gets its volume."),
-		columns.Text("AllowVolumeExpansion", "Whether volumes can grow."),
+		columns.Text("Provisioner", class["provisioner"]),
+		columns.Text("ReclaimPolicy", class["reclaimPolicy"]),
+		columns.Text("VolumeBindingMode", class["volumeBindingMode"]),
+		columns.Text("AllowVolumeExpansion", class["allowVolumeExpansion"]),
 		columns.AgeColumn,
 	)
 }
@@ -50,7 +51,7 @@ func storageClassLayout() columns.Layout {
 func volumeAttributesClassLayout() columns.Layout {
 	return columns.Table(func(c *storagev1.VolumeAttributesClass, now time.Time) []any {
 		return []any{defaultMark(c.Name, c.Annotations, defaultVolumeAttributesClass), c.DriverName, columns.Since(c.CreationTimestamp, now)}
-	}, columns.NameColumn, columns.Text("DriverName", "The CSI driver of the class."), columns.AgeColumn)
+	}, columns.NameColumn, columns.Text("DriverName", storagev1.VolumeAttributesClass{}.SwaggerDoc()["driverName"]), columns.AgeColumn)
 }
 
 func defaultMark(name string, annotations map[string]string, marks ...string) string {
@@ -63,6 +64,7 @@ func defaultMark(name string, annotations map[string]string, marks ...string) st
 }
 
 func volumeAttachmentLayout() columns.Layout {
+	spec := storagev1.VolumeAttachmentSpec{}.SwaggerDoc()
 	return columns.Table(func(a *storagev1.VolumeAttachment, now time.Time) []any {
 		return []any{
 			a.Name, a.Spec.Attacher, columns.ValueOr(a.Spec.Source.PersistentVolumeName, ""), a.Spec.NodeName, a.Status.Attached,
@@ -70,10 +72,10 @@ func volumeAttachmentLayout() columns.Layout {
 		}
 	},
 		columns.NameColumn,
-		metav1.TableColumnDefinition{Name: "Attacher", Type: "string", Format: columns.NameColumn.Format, Description: "The driver that attaches the volume."},
-		columns.Text("PV", "The persistent volume."),
-		columns.Text("Node", "The node that the volume is attached to."),
-		columns.Boolean("Attached", "Whether the volume is attached."),
+		metav1.TableColumnDefinition{Name: "Attacher", Type: "string", Format: columns.NameColumn.Format, Description: spec["attacher"]},
+		columns.Text("PV", storagev1.VolumeAttachmentSource{}.SwaggerDoc()["persistentVolumeName"]),
+		columns.Text("Node", spec["nodeName"]),
+		columns.Boolean("Attached", storagev1.VolumeAttachmentStatus{}.SwaggerDoc()["attached"]),
 		columns.AgeColumn,
 	)
 }
@@ -81,10 +83,11 @@ func volumeAttachmentLayout() columns.Layout {
 func csiNodeLayout() columns.Layout {
 	return columns.Table(func(n *storagev1.CSINode, now time.Time) []any {
 		return []any{n.Name, int64(len(n.Spec.Drivers)), columns.Since(n.CreationTimestamp, now)}
-	}, columns.NameColumn, columns.Integer("Drivers", "The number of CSI drivers on the node."), columns.AgeColumn)
+	}, columns.NameColumn, columns.Integer("Drivers", "Drivers indicates the number of CSI drivers registered on the node"), columns.AgeColumn)
 }
 
 func csiDriverLayout() columns.Layout {
+	spec := storagev1.CSIDriverSpec{}.SwaggerDoc()
 	return columns.Table(func(d *storagev1.CSIDriver, now time.Time) []any {
 		modes := make([]string, len(d.Spec.VolumeLifecycleModes))
 		for i, mode := range d.Spec.VolumeLifecycleModes {
@@ -105,12 +108,12 @@ func csiDriverLayout() columns.Layout {
 		}
 	},
 		columns.NameColumn,
-		columns.Boolean("AttachRequired", "Whether volumes are attached to a node before they are mounted."),
-		columns.Boolean("PodInfoOnMount", "Whether the driver is told which pod mounts."),
-		columns.Boolean("StorageCapacity", "Whether the scheduler looks at the driver's free capacity."),
-		columns.Text("TokenRequests", "The audiences of the tokens that the driver gets for a pod."),
-		columns.Boolean("RequiresRepublish", "Whether the driver is called again for mounted volumes."),
-		columns.Text("Modes", "How long the driver's volumes live."),
+		columns.Boolean("AttachRequired", spec["attachRequired"]),
+		columns.Boolean("PodInfoOnMount", spec["podInfoOnMount"]),
+		columns.Boolean("StorageCapacity", spec["storageCapacity"]),
+		columns.Text("TokenRequests", spec["tokenRequests"]),
+		columns.Boolean("RequiresRepublish", spec["requiresRepublish"]),
+		columns.Text("Modes", spec["volumeLifecycleModes"]),
 		columns.AgeColumn,
 	)
 }

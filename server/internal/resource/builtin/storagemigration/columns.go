@@ -31,7 +31,7 @@ func migrationLayout() columns.Layout {
 		return []any{m.Name, resource, status}
 	},
 		name,
-		columns.Text("Resource", "The resource whose objects are written again."),
-		columns.Text("Status", "How far the migration is."),
+		columns.Text("Resource", "GroupResource to migrate"),
+		columns.Text("Status", "Status of the migration"),
 	)
 }
