@@ -3,6 +3,7 @@ package relay
 import (
 	"errors"
 	"flag"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -161,6 +162,35 @@ func answersOfKubeAPIServer(t *testing.T, direct, one, _ front) {
 		users = append(users, matrixUser{name, userAt(t, direct, user), userAt(t, one, user)})
 	}
 	askAll(t, one, kinds, users, differsAtKubeAPIServer)
+	compareColumns(t, kinds, admin, one.Client(client.Options{}))
+}
+
+// compareColumns: the columns of every kind are the same in all that they say, so that kubectl, which is shown a Table by the one and then
+// one by the other, does not print the headers again.
+func compareColumns(t *testing.T, kinds []*matrixKind, direct, through *client.Client) {
+	compared := 0
+	for _, k := range kinds {
+		if !slices.Contains(k.Verbs, "list") {
+			continue
+		}
+		// Any state is good enough for the relay to answer itself, where it does so at all.
+		q := matrixRequest{method: http.MethodGet, path: k.path("") + "?resourceVersion=0", accept: asTable, shows: showsTable}
+		var columns [2]string
+		for i, c := range []*client.Client{direct, through} {
+			a, err := q.send(t.Context(), c)
+			if err != nil || a.code != http.StatusOK {
+				t.Fatalf("%s: %+v, %v", q, a, err)
+			}
+			columns[i] = a.objects[0] // the rows follow
+		}
+		if columns[0] != columns[1] {
+			t.Errorf("%s: the columns are %s\nwant %s", q, columns[1], columns[0])
+		}
+		compared++
+	}
+	if compared < 60 {
+		t.Errorf("the columns of %d kinds were compared: that is too few to say anything", compared)
+	}
 }
 
 // differsAtKubeAPIServer declares the requests that kube-apiserver answers in another way than a relay, or each time in another way

@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -126,7 +127,7 @@ func compareWatches(t *testing.T, direct, one, three front) {
 			if strings.Contains(a.path, "/events?") { // kube-apiserver has no watch cache of Events, and sends no bookmarks but the first
 				maps.DeleteFunc(got.shapes, func(shape string, _ bool) bool { return !want.shapes[shape] && strings.HasSuffix(shape, ",null]") })
 			}
-			if got.summary != want.summary || !slices.Equal(got.columns, want.columns) || !slices.Equal(got.events, want.events) || !slices.Equal(got.bookmarks(), want.bookmarks()) {
+			if got.summary != want.summary || !reflect.DeepEqual(got.columns, want.columns) || !slices.Equal(got.events, want.events) || !slices.Equal(got.bookmarks(), want.bookmarks()) {
 				t.Errorf("%s as %s, through %s:%s", a.path, a.accept, []string{"one relay", "three"}[i], got.unlike(want))
 			}
 		}
@@ -162,7 +163,7 @@ type seenWatch struct {
 	summary string // how it was answered
 	events  []string
 	shapes  map[string]bool // of bookmarks
-	columns []string
+	columns []any           // of its first Table
 }
 
 func (s *seenWatch) bookmarks() []string { return slices.Sorted(maps.Keys(s.shapes)) }
@@ -206,8 +207,8 @@ func (s *seenWatch) read(t *testing.T, c *client.Client, path, accept string, in
 // unlike says what differs.
 func (s *seenWatch) unlike(want *seenWatch) string {
 	var b strings.Builder
-	if s.summary != want.summary || !slices.Equal(s.columns, want.columns) {
-		fmt.Fprintf(&b, "\n     %s %q\nwant %s %q", s.summary, s.columns, want.summary, want.columns)
+	if s.summary != want.summary || !reflect.DeepEqual(s.columns, want.columns) {
+		fmt.Fprintf(&b, "\n     %s %s\nwant %s %s", s.summary, text(s.columns), want.summary, text(want.columns))
 	}
 	for i := range max(len(s.events), len(want.events)) {
 		got, wanted := "nothing", "nothing"
@@ -243,22 +244,25 @@ func (s *seenWatch) note(eventType string, object map[string]any) {
 	s.events = append(s.events, eventType+" "+text(object))
 }
 
-// dropAges empties the cells of a Table that depend on when it was made, and removes the columns: the first Table of a watch has
-// them, and those of kube-apiserver that were encoded for another watch, too. What describes them is the relay's for built-in kinds.
+// dropAges empties the cells of a Table that depend on when it was made, and removes the columns if they are those of the watch's first
+// Table: kube-apiserver repeats them in an event that it has encoded for another watch, whose first it was.
 func (s *seenWatch) dropAges(object map[string]any) {
 	columns, _ := object["columnDefinitions"].([]any)
-	delete(object, "columnDefinitions")
-	for _, column := range columns {
-		if fields, ok := column.(map[string]any); ok && len(s.columns) < len(columns) {
-			s.columns = append(s.columns, fmt.Sprint(fields["name"]))
-		}
+	if s.columns == nil {
+		s.columns = columns
+	}
+	if len(columns) == 0 || reflect.DeepEqual(columns, s.columns) {
+		delete(object, "columnDefinitions")
 	}
 	rows, _ := object["rows"].([]any)
 	for _, row := range rows {
 		fields, _ := row.(map[string]any)
 		cells, _ := fields["cells"].([]any)
 		for i := range cells {
-			if i < len(s.columns) && slices.Contains(ages, s.columns[i]) {
+			if i >= len(s.columns) {
+				break
+			}
+			if column, _ := s.columns[i].(map[string]any); slices.Contains(ages, fmt.Sprint(column["name"])) {
 				cells[i] = nil
 			}
 		}

@@ -217,9 +217,6 @@ func readTable(body []byte) ([]string, error) {
 	if err := json.Unmarshal(body, &table); err != nil {
 		return nil, err
 	}
-	for i := range table.ColumnDefinitions {
-		table.ColumnDefinitions[i].Description = "" // a relay has its own for built-in kinds
-	}
 	lines := []string{text(table.ColumnDefinitions)}
 	for _, row := range table.Rows {
 		for i := range row.Cells {
