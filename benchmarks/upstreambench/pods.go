@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -41,17 +40,12 @@ func follow(ctx context.Context, client kubernetes.Interface, want int) (*follow
 	if len(list.Items) > 0 {
 		return nil, fmt.Errorf("there are %d pods already", len(list.Items))
 	}
-	watching, err := client.CoreV1().Pods(namespace).Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
-	if err != nil {
-		return nil, err
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	f := &follower{client: client, allBound: make(chan struct{}), allGone: make(chan struct{}), failed: make(chan error, 1+removers), cancel: cancel,
 		ending: make(chan types.NamespacedName, 2*want), tally: newTally(want)}
 	f.running.Go(func() {
-		defer watching.Stop()
 		defer close(f.ending)
-		if err := f.watch(ctx, watching.ResultChan()); err != nil {
+		if err := f.watch(ctx, list.ResourceVersion); err != nil {
 			f.failed <- err
 		}
 	})
@@ -74,22 +68,45 @@ func (f *follower) stop() {
 	f.running.Wait()
 }
 
-func (f *follower) watch(ctx context.Context, events <-chan watch.Event) error {
+// watch sees every change after a version. kube-apiserver ends the watch of a client that is slower than it sends for a
+// moment, so a watch that has ended goes on from the last version, as in every client.
+func (f *follower) watch(ctx context.Context, version string) error {
+	for ctx.Err() == nil {
+		watching, err := f.client.CoreV1().Pods(namespace).Watch(ctx, metav1.ListOptions{ResourceVersion: version})
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		version, err = f.seeAll(ctx, watching.ResultChan(), version)
+		watching.Stop()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// seeAll sees the events of one watch until it ends, and returns the version of the last one.
+func (f *follower) seeAll(ctx context.Context, events <-chan watch.Event, version string) (last string, err error) {
 	for {
 		select {
 		case event, open := <-events:
+			if !open {
+				return version, nil
+			}
+			if event.Type == watch.Error {
+				return version, apierrors.FromObject(event.Object)
+			}
 			pod, isPod := event.Object.(*corev1.Pod)
-			switch {
-			case !open:
-				return errors.New("the watch of pods has ended")
-			case event.Type == watch.Error:
-				return apierrors.FromObject(event.Object)
-			case !isPod:
-				return fmt.Errorf("an event %s has a %T", event.Type, event.Object)
+			if !isPod {
+				return version, fmt.Errorf("an event %s has a %T", event.Type, event.Object)
 			}
 			f.see(ctx, event.Type, pod)
+			version = pod.ResourceVersion
 		case <-ctx.Done():
-			return nil
+			return version, nil
 		}
 	}
 }

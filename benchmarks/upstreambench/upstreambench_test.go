@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/levelwire/levelwire/benchmarks/serverbench/process"
 )
@@ -89,6 +92,33 @@ func TestTally(t *testing.T) {
 		if remove != step.remove || tally.isBound() != step.bound || tally.isGone() != step.gone {
 			t.Errorf("event %d: to be removed: %v; %s", i, remove, tally)
 		}
+	}
+}
+
+// TestAWatchThatEndsGoesOn: kube-apiserver ends the watch of a client that is slow for a moment, and no event is missed for that.
+func TestAWatchThatEndsGoesOn(t *testing.T) {
+	client := fake.NewClientset()
+	began := 0
+	client.PrependWatchReactor("pods", func(action clienttesting.Action) (bool, watch.Interface, error) {
+		began++
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(fmt.Sprint(began)), ResourceVersion: fmt.Sprint(10 * began)}, Spec: corev1.PodSpec{NodeName: "node"}}
+		if version := action.(clienttesting.WatchActionImpl).ListOptions.ResourceVersion; began > 1 && version != fmt.Sprint(10*(began-1)) {
+			t.Errorf("watch %d begins at %q", began, version)
+		}
+		watching := watch.NewFakeWithChanSize(1, false)
+		watching.Add(pod)
+		if began < 3 {
+			watching.Stop()
+		}
+		return true, watching, nil
+	})
+	f, err := follow(t.Context(), client, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.stop()
+	if err := f.await(t.Context(), f.allBound, func() error { return nil }, time.Minute); err != nil {
+		t.Error(err)
 	}
 }
 
