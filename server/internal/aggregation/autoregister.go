@@ -172,7 +172,9 @@ func (r *AutoRegister) follow(ctx context.Context) error {
 	}
 	defer services.Close()
 	for {
-		if err := errors.Join(skip(definitions), skip(services)); err != nil {
+		_, definitionsErr := definitions.Skip()
+		_, servicesErr := services.Skip()
+		if err := errors.Join(definitionsErr, servicesErr); err != nil {
 			return err
 		}
 		if err := r.reconcile(ctx); err != nil {
@@ -183,16 +185,6 @@ func (r *AutoRegister) follow(ctx context.Context) error {
 		case <-services.Ready():
 		case <-ctx.Done():
 			return ctx.Err()
-		}
-	}
-}
-
-// skip reads what a watcher has: what is there is read from the caches.
-func skip(watcher *watchcache.Watcher) error {
-	var events [64]watchcache.Event
-	for {
-		if n, err := watcher.Read(events[:]); n == 0 || err != nil {
-			return err
 		}
 	}
 }

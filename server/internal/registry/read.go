@@ -138,6 +138,15 @@ func DecodeAs[T resource.Object](ctx context.Context, r Registry, o *watchcache.
 	return As[T](r, st.object)
 }
 
+// WatchObject is Watch of one object. The namespace is "" for kinds without.
+func (r Registry) WatchObject(ctx context.Context, namespace, name string) (*watchcache.Watcher, error) {
+	selection, err := watchcache.NewSelection(r.res, namespace, name, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	return r.Watch(ctx, selection)
+}
+
 // Watch opens a cursor in the cache of the kind that begins with the current
 // objects. selection may be nil. Watch waits for a cache that is being filled.
 func (r Registry) Watch(ctx context.Context, selection *watchcache.Selection) (*watchcache.Watcher, error) {

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/levelwire/levelwire/server/internal/registry"
@@ -156,19 +155,14 @@ func (k *Tracking) follow(ctx context.Context) error {
 	if !ok {
 		return errors.New("serviceaccount: configmaps are not served")
 	}
-	one := fields.Set{"metadata.namespace": metav1.NamespaceSystem, "metadata.name": TrackingName}.AsSelector()
-	selection, err := watchcache.NewSelection(configMaps.Resource(), "", "", nil, one)
-	if err != nil {
-		return err
-	}
-	watcher, err := configMaps.Watch(ctx, selection)
+	watcher, err := configMaps.WatchObject(ctx, metav1.NamespaceSystem, TrackingName)
 	if err != nil {
 		return err
 	}
 	defer watcher.Close()
 	due, delay := true, time.Duration(0) // the ConfigMap may have to be written
 	for {
-		changed, err := anyRead(watcher)
+		changed, err := watcher.Skip()
 		if err != nil {
 			return err
 		}
@@ -196,16 +190,6 @@ func (k *Tracking) follow(ctx context.Context) error {
 		case <-again:
 		case <-ctx.Done():
 			return ctx.Err()
-		}
-	}
-}
-
-// anyRead reports whether a watcher had anything.
-func anyRead(watcher *watchcache.Watcher) (bool, error) {
-	var events [batch]watchcache.Event
-	for any := false; ; any = true {
-		if n, err := watcher.Read(events[:]); n == 0 || err != nil {
-			return any, err
 		}
 	}
 }

@@ -164,6 +164,17 @@ func (w *Watcher) Read(buf []Event) (int, error) {
 	}
 }
 
+// Skip reads all that there is now, and reports whether that was anything. It is for those
+// who read the state from the cache when it has changed, and need no events.
+func (w *Watcher) Skip() (any bool, err error) {
+	var events [16]Event
+	for ; ; any = true {
+		if n, err := w.Read(events[:]); n == 0 || err != nil {
+			return any, err
+		}
+	}
+}
+
 // reset makes the error of a watcher whose cache has dropped its log.
 func (w *Watcher) reset() error {
 	w.cache.counters.expiredReset.Add(1)

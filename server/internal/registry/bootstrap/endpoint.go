@@ -111,7 +111,7 @@ func (e *Endpoint) follow(ctx context.Context) error {
 	}
 	for failed := false; ; {
 		for _, watcher := range watchers {
-			if err := skip(watcher); err != nil {
+			if _, err := watcher.Skip(); err != nil {
 				return err
 			}
 		}
@@ -149,21 +149,7 @@ func (e *Endpoint) watch(ctx context.Context, group, plural string) (*watchcache
 	if !ok {
 		return nil, errors.New(plural + " are not served")
 	}
-	selection, err := watchcache.NewSelection(r.Resource(), service.APIService.Namespace, service.APIService.Name, nil, nil)
-	if err != nil {
-		return nil, err
-	}
-	return r.Watch(ctx, selection)
-}
-
-// skip reads what a watcher has: what there is, is read anew.
-func skip(watcher *watchcache.Watcher) error {
-	var events [16]watchcache.Event
-	for {
-		if n, err := watcher.Read(events[:]); n == 0 || err != nil {
-			return err
-		}
-	}
+	return r.WatchObject(ctx, service.APIService.Namespace, service.APIService.Name)
 }
 
 // sleep waits until ctx ends, or d has passed.
