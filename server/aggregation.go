@@ -24,6 +24,7 @@ import (
 	"github.com/levelwire/levelwire/server/internal/aggregation"
 	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/watchcache"
 )
 
 // frontProxyName is the common name of the certificate by which aggregated servers
@@ -107,17 +108,49 @@ func (s *Server) newAggregator(writes *writePath, table *resource.Table) (*aggre
 // front proxies are authenticated.
 const authenticationConfigMap = "extension-apiserver-authentication"
 
-// keepAuthentication keeps that ConfigMap in order until ctx ends.
+// keepAuthentication keeps that ConfigMap in order until ctx ends: when it was changed or
+// deleted, and when the authorities may have been replaced.
 func (s *Server) keepAuthentication(ctx context.Context, set *registry.Set) error {
+	configMaps, ok := set.Lookup("", "v1", "configmaps")
+	if !ok {
+		return errors.New("configmaps are not served")
+	}
+	for {
+		err := s.followAuthentication(ctx, configMaps, set)
+		switch {
+		case ctx.Err() != nil || errors.Is(err, watchcache.ErrClosed):
+			return nil
+		case !errors.Is(err, watchcache.ErrExpired):
+			return err
+		}
+		s.publishAuthentication(ctx, set) // whatever the watch has missed
+	}
+}
+
+// followAuthentication is keepAuthentication until the watch of the ConfigMap ends.
+func (s *Server) followAuthentication(ctx context.Context, configMaps registry.Registry, set *registry.Set) error {
+	watcher, err := configMaps.WatchObject(ctx, metav1.NamespaceSystem, authenticationConfigMap)
+	if err != nil {
+		return err
+	}
+	defer watcher.Close()
 	ticker := time.NewTicker(renewInterval)
 	defer ticker.Stop()
 	for {
 		select {
+		case <-watcher.Ready():
+			changed, err := watcher.Skip()
+			if err != nil {
+				return err
+			}
+			if !changed {
+				continue
+			}
 		case <-ticker.C:
-			s.publishAuthentication(ctx, set)
 		case <-ctx.Done():
-			return nil
+			return ctx.Err()
 		}
+		s.publishAuthentication(ctx, set)
 	}
 }
 

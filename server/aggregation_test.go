@@ -25,6 +25,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
@@ -135,6 +136,30 @@ func newAggregation(t *testing.T) *aggregation {
 	a.register(nil)
 	a.awaitCondition("Passed")
 	return a
+}
+
+// TestAuthoritiesStayPublished: the ConfigMap is made again when it was deleted, and what is missing in it is added, at once:
+// a component that starts at that moment must find it.
+func TestAuthoritiesStayPublished(t *testing.T) {
+	ctx := deadline(t)
+	maps := client.For[*corev1.ConfigMap](start(t, server.Config{DataDir: t.TempDir(), Storage: server.Memory}).client(t)).Namespace("kube-system")
+	const name = "extension-apiserver-authentication"
+	before, err := maps.Get(ctx, name, metav1.GetOptions{})
+	must(t, err)
+	again := func(what string) {
+		t.Helper()
+		testwait.Stable(t, what, func() (*corev1.ConfigMap, bool) {
+			now, err := maps.Get(ctx, name, metav1.GetOptions{})
+			return now, err == nil && now.Data["client-ca-file"] == before.Data["client-ca-file"]
+		})
+	}
+	for range 5 { // each would take a minute, if a clock alone made it again
+		must(t, maps.Delete(ctx, name, metav1.DeleteOptions{}))
+		again("the deleted ConfigMap is made again")
+	}
+	_, err = maps.Patch(ctx, name, types.MergePatchType, []byte(`{"data":{"client-ca-file":null}}`), metav1.PatchOptions{})
+	must(t, err)
+	again("the authority is published again")
 }
 
 func (a *aggregation) as(name string, groups ...string) (*rest.Config, *http.Client) {
