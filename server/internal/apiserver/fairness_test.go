@@ -52,7 +52,7 @@ func TestANoisyUserDelaysNoOther(t *testing.T) {
 	c.cached(c.put(testPod("a", "one", nil, "")))
 	var attackers []*attacker
 	for range 2 {
-		a := c.attack(greedyToken)
+		a := c.attackKnown(greedyToken)
 		for range asked / 2 {
 			a.send("GET", "/api/v1/pods", true) // which waits for the gate
 		}
@@ -138,7 +138,7 @@ func TestAnswersSayHowTheyWereClassified(t *testing.T) {
 func TestRefusedRequestsSayWhenToComeBack(t *testing.T) {
 	g := &gate{entered: make(chan struct{}, 1000), open: make(chan struct{})}
 	c := newCluster(t, fairly(1), func(s *setup) { g.Reader, s.config.Store = s.config.Store, g })
-	a := c.attack(greedyToken)
+	a := c.attackKnown(greedyToken)
 	for range 400 {
 		a.send("GET", "/api/v1/pods", true)
 	}
@@ -160,7 +160,7 @@ func TestWatchesHoldSeatsOnlyAtFirst(t *testing.T) {
 	c := newCluster(t, fairly(200))
 	rev := c.put(testPod("a", "one", nil, ""))
 	const watches = 300 // more than there are seats
-	a := c.attack(testToken)
+	a := c.attackKnown(testToken)
 	for range watches {
 		a.send("GET", "/api/v1/pods?watch=1&resourceVersion=0", true)
 	}
