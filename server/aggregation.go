@@ -258,15 +258,16 @@ func mergeAuthentication(has map[string]string, want map[string][]string) map[st
 			merged[key] = strings.Join(values, "")
 			continue
 		}
-		var before []string
-		_ = json.Unmarshal([]byte(has[key]), &before) // what cannot be read is replaced
-		for _, name := range before {
-			// No names allow all: to restrict them takes every server's own.
-			if !slices.Contains(values, name) {
-				values = append(slices.Clip(values), name)
+		names := []string{}
+		_ = json.Unmarshal([]byte(has[key]), &names) // what cannot be read is replaced
+		// What is there stays first: two servers that each wrote their own first would never rest. No names allow
+		// all: to restrict them takes every server's own.
+		for _, name := range values {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
 			}
 		}
-		encoded, err := json.Marshal(append([]string{}, values...))
+		encoded, err := json.Marshal(append([]string{}, names...))
 		if err == nil { // strings can always be encoded
 			merged[key] = string(encoded)
 		}
