@@ -2,11 +2,11 @@ package serviceaccount
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/go-jose/go-jose/v4/jwt"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/levelwire/levelwire/server/internal/auth"
 )
@@ -91,13 +91,13 @@ func (c *claims) check(now time.Time) error {
 // intersectAudiences returns the asked audiences that the token is for. A legacy
 // token is for the server alone, whose audiences are own.
 func (c *claims) intersectAudiences(asked, own []string) []string {
-	var has []string = c.Audience
+	has := sets.New(c.Audience...) // there may be as many as a body can hold
 	if c.Kubernetes == nil {
-		has = own
+		has = sets.New(own...)
 	}
 	var both []string
 	for _, audience := range asked {
-		if slices.Contains(has, audience) {
+		if has.Has(audience) {
 			both = append(both, audience)
 		}
 	}

@@ -14,9 +14,14 @@ import (
 	"github.com/levelwire/levelwire/server/internal/auth"
 )
 
-// maxRemembered bounds the cache of verified tokens. A full cache is emptied, which
-// costs one verification per token.
-const maxRemembered = 4096
+const (
+	// maxRemembered bounds the cache of verified tokens. A full cache is emptied, which
+	// costs one verification per token.
+	maxRemembered = 4096
+	// maxRememberedBytes is how long a token may be that is cached, with its claims. Ordinary
+	// ones have one or two kB; their audiences can be of any length.
+	maxRememberedBytes = 8 << 10
+)
 
 // KeyRing has the key that signs the tokens of service accounts, and the keys that
 // verify them. They can be replaced while it is used. It is safe for concurrent use.
@@ -69,8 +74,8 @@ func (k *keys) verify(token string, issuers []string) (*claims, error) {
 		return known, nil
 	}
 	c, err := k.verifySignature(token, issuers)
-	if err != nil {
-		return nil, err
+	if err != nil || len(token) > maxRememberedBytes {
+		return c, err
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()

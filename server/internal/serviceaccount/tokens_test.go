@@ -37,6 +37,25 @@ func TestTokenStandsForItsAccount(t *testing.T) {
 	}
 }
 
+// TestLongTokensAreNotKept: a client has tokens made with audiences of megabytes, and none of them stays in memory.
+func TestLongTokensAreNotKept(t *testing.T) {
+	f := newFixture(t)
+	kept := func() int { return len(f.opts.Keys.current.Load().remembered) }
+	long := f.token(func(spec *authenticationv1.TokenRequestSpec) { spec.Audiences = []string{issuer, strings.Repeat("a", maxRememberedBytes)} })
+	for range 2 {
+		_, err := f.AuthenticateToken(t.Context(), long, []string{issuer})
+		must(t, err)
+	}
+	if n := kept(); n != 0 {
+		t.Errorf("%d tokens are kept", n)
+	}
+	_, err := f.AuthenticateToken(t.Context(), f.token(), []string{issuer})
+	must(t, err)
+	if n := kept(); n != 1 {
+		t.Errorf("%d ordinary tokens are kept", n)
+	}
+}
+
 // TestTokenEnds: with its time, its account, and what it is bound to.
 func TestTokenEnds(t *testing.T) {
 	for name, test := range map[string]struct {
