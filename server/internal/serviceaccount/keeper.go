@@ -240,8 +240,7 @@ func (k *Keeper) work(ctx context.Context) time.Duration {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			// A write that the server itself refuses would be refused again.
-			if err == nil || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) {
+			if err == nil || isFinal(err) {
 				delete(k.pending, t)
 			} else {
 				wait = sooner(wait, retryAfter)
@@ -250,6 +249,11 @@ func (k *Keeper) work(ctx context.Context) time.Duration {
 	}
 	done.Wait()
 	return wait
+}
+
+// isFinal reports whether a write would be refused again: by the server itself, or by the storage, as too large.
+func isFinal(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
 }
 
 // due returns the tasks whose time has come, and after how long that changes.

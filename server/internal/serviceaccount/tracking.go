@@ -223,8 +223,7 @@ func (k *Tracking) noteUses(ctx context.Context) (wait time.Duration) {
 			k.log.Warn("the use of a legacy token cannot be noted", "namespace", u.namespace, "secret", u.name, "error", err)
 		}
 		k.mu.Lock()
-		// A write that the server itself refuses would be refused again.
-		if err == nil || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) {
+		if err == nil || isFinal(err) {
 			delete(k.used, u)
 		} else {
 			k.used[u], wait = true, retryAfter
