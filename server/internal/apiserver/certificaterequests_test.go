@@ -4,7 +4,10 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/rsa"
 	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
 	"encoding/base64"
 	"encoding/pem"
 	"math/big"
@@ -26,6 +29,30 @@ func certificateRequest(t *testing.T) string {
 	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: request}))
 }
 
+// requestWithModulus is such a text with an RSA key of so many bits, and no signature.
+func requestWithModulus(t *testing.T, bits uint) string {
+	t.Helper()
+	modulus := new(big.Int).Lsh(big.NewInt(1), bits-1)
+	key, err := x509.MarshalPKIXPublicKey(&rsa.PublicKey{N: modulus.Add(modulus, big.NewInt(1)), E: 65537})
+	must(t, err)
+	type asked struct {
+		Version      int
+		Subject, Key asn1.RawValue
+		Attributes   []asn1.RawValue `asn1:"tag:0"`
+	}
+	request, err := asn1.Marshal(struct {
+		Asked     asked
+		Algorithm pkix.AlgorithmIdentifier
+		Signature asn1.BitString
+	}{
+		asked{Subject: asn1.RawValue{FullBytes: []byte{0x30, 0}}, Key: asn1.RawValue{FullBytes: key}},
+		pkix.AlgorithmIdentifier{Algorithm: asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 1, 11}, Parameters: asn1.NullRawValue},
+		asn1.BitString{Bytes: make([]byte, bits/8), BitLength: int(bits)},
+	})
+	must(t, err)
+	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: request}))
+}
+
 // certificate is the PEM text of one, in base64.
 func certificate(t *testing.T) string {
 	t.Helper()
@@ -42,12 +69,14 @@ func TestCertificateRequestsAreChecked(t *testing.T) {
 	c := newWritable(t)
 	request := certificateRequest(t)
 	for spec, want := range map[string]string{
-		`"usages":["client auth"]`:                            "",
-		`"usages":["client auth","x",""]`:                     `[spec.usages[1]: Unsupported value: "x": supported values: "any", "cert sign", "client auth", `,
-		`"usages":["client auth","client auth"]`:              `spec.usages[1]: Duplicate value: "client auth"`,
-		`"usages":[],"signerName":""`:                         `[spec.usages: Required value, spec.signerName: Required value]`,
-		`"usages":["client auth"],"expirationSeconds":599`:    `spec.expirationSeconds: Invalid value: 599: may not specify a duration less than 600 seconds (10 minutes)`,
-		`"usages":["client auth"],"request":"` + "AAAA" + `"`: `spec.request: Invalid value: `,
+		`"usages":["client auth"]`:                                                  "",
+		`"usages":["client auth","x",""]`:                                           `[spec.usages[1]: Unsupported value: "x": supported values: "any", "cert sign", "client auth", `,
+		`"usages":["client auth","client auth"]`:                                    `spec.usages[1]: Duplicate value: "client auth"`,
+		`"usages":[],"signerName":""`:                                               `[spec.usages: Required value, spec.signerName: Required value]`,
+		`"usages":["client auth"],"expirationSeconds":599`:                          `spec.expirationSeconds: Invalid value: 599: may not specify a duration less than 600 seconds (10 minutes)`,
+		`"usages":["client auth"],"request":"` + "AAAA" + `"`:                       `spec.request: Invalid value: `,
+		`"usages":["client auth"],"request":"` + requestWithModulus(t, 4096) + `"`:  `verification error`,
+		`"usages":["client auth"],"request":"` + requestWithModulus(t, 16400) + `"`: `the RSA key has a modulus of 16400 bits, more than 16384`,
 	} {
 		body := `{"metadata":{"name":"Any Name"},"spec":{"signerName":"example.com/signer","request":"` + request + `",` + spec + `}}`
 		code := 201

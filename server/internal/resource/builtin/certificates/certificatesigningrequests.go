@@ -2,6 +2,7 @@ package certificates
 
 import (
 	"bytes"
+	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
@@ -231,6 +232,9 @@ func checkCertificate(data []byte) error {
 	}
 }
 
+// maxModulus is the most bits of an RSA key whose signature is checked; keys of 4096 are long.
+const maxModulus = 16 << 10
+
 // checkCertificateRequest reads a PEM block with a PKCS#10 request (RFC 2986).
 func checkCertificateRequest(data []byte) error {
 	block, _ := pem.Decode(data)
@@ -240,6 +244,10 @@ func checkCertificateRequest(data []byte) error {
 	request, err := x509.ParseCertificateRequest(block.Bytes)
 	if err != nil {
 		return err
+	}
+	// To check a signature takes time that grows with the square of the key, minutes for one that fills a body.
+	if key, ok := request.PublicKey.(*rsa.PublicKey); ok && key.N.BitLen() > maxModulus {
+		return fmt.Errorf("the RSA key has a modulus of %d bits, more than %d", key.N.BitLen(), maxModulus)
 	}
 	return request.CheckSignature()
 }
