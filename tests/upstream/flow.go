@@ -25,7 +25,8 @@ type flow struct {
 //
 // An empty line, and one that begins with #, says nothing. "compare KINDS" names what is compared. Any other
 // line is a command line of kubectl, words separated by spaces; a file that it names is in the folder. To run it
-// twice in a row must be the same as to run it once: a step whose connection broke is run again.
+// twice in a row must be the same as to run it once: a step whose connection broke is run again. After "! " stands a command
+// line that the server must refuse.
 func readFlows(folder fs.FS) ([]flow, error) {
 	names, err := fs.Glob(folder, "*.flow")
 	if err != nil {
@@ -64,8 +65,15 @@ func (f flow) run(ctx context.Context, k *kubectl, end []object) ([]object, erro
 		return nil, err
 	}
 	for _, step := range f.steps {
-		if _, err := k.run(ctx, f.name, strings.Fields(step)...); err != nil {
+		command, refused := strings.CutPrefix(step, "! ")
+		_, err := k.run(ctx, f.name, strings.Fields(command)...)
+		switch {
+		case !refused && err != nil:
 			return nil, err
+		case refused && err == nil:
+			return nil, fmt.Errorf("kubectl %s: the server did not refuse it", command)
+		case refused && !strings.Contains(err.Error(), "Error from server"):
+			return nil, fmt.Errorf("it was not the server that refused it: %w", err)
 		}
 	}
 	for limit := time.Now().Add(settleTimeout); ; {

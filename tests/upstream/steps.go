@@ -21,7 +21,7 @@ var brokenConnection = regexp.MustCompile(`connection refused|was refused|connec
 // carriedOut is what kubectl says, by its command, when a step is run again that the server had carried out before the
 // connection broke.
 var carriedOut = map[string]*regexp.Regexp{
-	"create":  regexp.MustCompile(`already exists`),
+	"create":  regexp.MustCompile(`already exists|pods ".*" not found`), // the latter: evicted
 	"expose":  regexp.MustCompile(`already exists`),
 	"delete":  regexp.MustCompile(`not found`),
 	"taint":   regexp.MustCompile(`already has .* taint|taint .* not found`),

@@ -119,6 +119,11 @@ func runAll(t *testing.T, server string, v variant, flows []flow, ends map[strin
 	if err := errors.Join(end(), c.Failure()); err != nil {
 		t.Error(err)
 	}
+	if v.fault == nil {
+		if err := c.AskComponents(t.Context()); err != nil {
+			t.Errorf("%s: %v", server, err)
+		}
+	}
 	all := c.Running()
 	c.Stop()
 	if k.repeated > 0 {

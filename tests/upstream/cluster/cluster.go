@@ -58,6 +58,8 @@ type Cluster struct {
 	admin     string   // kubeconfig of the administrator
 	nodes     []string // that AwaitNodes waits for
 
+	served map[string]string // the ports at which the controller manager and the scheduler answer
+
 	kubeconfigs string // the folder for those that lead to url
 	relayToken  string // of the relays' service account
 

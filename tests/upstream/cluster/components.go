@@ -1,12 +1,14 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // simulatedNodes are the nodes of levelwire kubelet: their containers end when their
@@ -30,16 +32,44 @@ func (c *Cluster) StartComponents() error {
 	if err != nil {
 		return err
 	}
-	flags := func(config, certificates string, others ...string) []string {
+	ports, err := c.ports(2)
+	if err != nil {
+		return err
+	}
+	c.served = map[string]string{"kube-controller-manager": ports[0], "kube-scheduler": ports[1]}
+	flags := func(name, config string, others ...string) []string {
 		return slices.Concat([]string{
 			"--kubeconfig", config, "--authentication-kubeconfig", config, "--authorization-kubeconfig", config,
-			"--bind-address=127.0.0.1", "--secure-port=0", "--cert-dir", filepath.Join(c.folder, certificates), "--kube-api-qps=200", "--kube-api-burst=400",
+			"--bind-address=127.0.0.1", "--secure-port", c.served[name], "--cert-dir", c.certificates(name), "--kube-api-qps=200", "--kube-api-burst=400",
 		}, c.ComponentFlags, others)
 	}
 	return errors.Join(
-		c.startComponent("kube-controller-manager", "kube-controller-manager", flags(manager, "manager",
+		c.startComponent("kube-controller-manager", "kube-controller-manager", flags("kube-controller-manager", manager,
 			append([]string{"--use-service-account-credentials", "--root-ca-file", authority, "--node-monitor-grace-period=40s"}, c.ManagerFlags...)...)...),
-		c.startComponent("kube-scheduler", "kube-scheduler", flags(scheduler, "scheduler")...))
+		c.startComponent("kube-scheduler", "kube-scheduler", flags("kube-scheduler", scheduler)...))
+}
+
+func (c *Cluster) certificates(component string) string { return filepath.Join(c.folder, component) }
+
+// AskComponents asks the controller manager and the scheduler, which must be at work, for their metrics, as the administrator and as somebody without rights. They know
+// both by what the server publishes in the ConfigMap extension-apiserver-authentication, and ask the server what a user may do
+// (SubjectAccessReview).
+func (c *Cluster) AskComponents(ctx context.Context) error {
+	nobody, err := c.kubeconfig("nobody")
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for name, port := range c.served {
+		ask := []string{"--server=https://127.0.0.1:" + port, "--certificate-authority", filepath.Join(c.certificates(name), name+".crt"), "get", "--raw", "/metrics"}
+		if _, err := c.Kubectl(ctx, c.folder, "", ask...); err != nil {
+			errs = append(errs, fmt.Errorf("%s does not answer the administrator: %w", name, err))
+		}
+		if _, err := c.Kubectl(ctx, c.folder, "", append(ask, "--kubeconfig", nobody)...); err == nil || !strings.Contains(err.Error(), "orbidden") {
+			errs = append(errs, fmt.Errorf("%s, asked by somebody without rights: %w", name, cmp.Or(err, errors.New("it answers"))))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // StartSimulatedNodes starts nodes of levelwire kubelet.
