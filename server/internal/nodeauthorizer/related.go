@@ -105,22 +105,15 @@ func (n *Authorizer) podRefersTo(ctx context.Context, node, resource, namespace,
 	return false, nil
 }
 
-// hasString reports whether JSON has a string. It does not allocate for short ones.
+// hasString reports whether JSON has a string. It looks for it with its quotes: a node writes what is in its mirror pods,
+// and could have them full of what is almost the string. It does not allocate for what can be a name.
 func hasString(json []byte, s string) bool {
 	if s == "" {
 		return false
 	}
-	needle := []byte(s)
-	for at := 0; ; at++ {
-		i := bytes.Index(json[at:], needle)
-		if i < 0 {
-			return false
-		}
-		at += i
-		if end := at + len(needle); at > 0 && end < len(json) && json[at-1] == '"' && json[end] == '"' {
-			return true
-		}
-	}
+	var room [256]byte
+	quoted := append(append(append(room[:0], '"'), s...), '"')
+	return bytes.Contains(json, quoted)
 }
 
 // referencesForm is kept with a cached pod and lists what it refers to: for each object a
