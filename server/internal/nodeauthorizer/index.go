@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,13 +25,22 @@ type index struct {
 	changes   auth.Changes
 
 	mu       sync.RWMutex
-	pods     map[string]map[string]struct{}    // keys of pods, by node
-	bySecret map[secretKey]map[string]struct{} // names of volumes
-	secrets  map[string][]secretKey            // of volumes that have any, by name
+	pods     map[string]map[string]struct{}      // keys of pods, by node
+	bySecret map[secretKey]map[claimKey][]string // names of volumes, by the claims that they are bound to
+	secrets  map[string]mounted                  // of volumes that have any, by name
 }
 
 // secretKey names a secret.
 type secretKey struct{ namespace, name string }
+
+// claimKey names a PersistentVolumeClaim.
+type claimKey struct{ namespace, name string }
+
+// mounted is what a volume is mounted with, and by the pods of which claim.
+type mounted struct {
+	secrets []secretKey
+	claim   claimKey
+}
 
 // newIndex returns the index of two kinds, and what keeps it in step with their caches.
 func newIndex(pods, volumes registry.Registry, nodeField int, log *slog.Logger) (*index, *follower.Follower) {
@@ -59,6 +70,28 @@ func (x *index) podsOf(keys []string, node, namespace string) []string {
 		}
 	}
 	return keys
+}
+
+// allPodsOf returns the keys of the pods of a node.
+func (x *index) allPodsOf(node string) []string {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return slices.Collect(maps.Keys(x.pods[node]))
+}
+
+// isMounted reports whether a volume is mounted with a secret.
+func (x *index) isMounted(secret secretKey) bool {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return len(x.bySecret[secret]) > 0
+}
+
+// volumesOf returns the names of the volumes that are mounted with a secret, and bound to a claim: one, usually. Nobody
+// modifies what it returns.
+func (x *index) volumesOf(secret secretKey, claim claimKey) []string {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.bySecret[secret][claim]
 }
 
 // addPod is called while mu is held.
@@ -106,7 +139,7 @@ func (x *index) replaceVolumes(ctx context.Context, objects watchcache.Snapshot)
 	defer x.changes.Notify() // after Unlock
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.bySecret, x.secrets = map[secretKey]map[string]struct{}{}, map[string][]secretKey{}
+	x.bySecret, x.secrets = map[secretKey]map[claimKey][]string{}, map[string]mounted{}
 	for o := range objects.Range("", "") {
 		x.setVolume(ctx, o)
 	}
@@ -143,24 +176,30 @@ func (x *index) setVolume(ctx context.Context, o *watchcache.Object) {
 		return
 	}
 	keys := mountSecrets(volume)
-	if len(keys) == 0 {
-		return
+	if len(keys) == 0 || volume.Spec.ClaimRef == nil {
+		return // no pod has a volume without a claim
 	}
-	x.secrets[o.Key] = keys
+	claim := claimKey{volume.Spec.ClaimRef.Namespace, volume.Spec.ClaimRef.Name}
+	x.secrets[o.Key] = mounted{keys, claim}
 	for _, key := range keys {
 		if x.bySecret[key] == nil {
-			x.bySecret[key] = map[string]struct{}{}
+			x.bySecret[key] = map[claimKey][]string{}
 		}
-		x.bySecret[key][o.Key] = struct{}{}
+		if names := x.bySecret[key][claim]; !slices.Contains(names, o.Key) { // a volume may name a secret twice
+			x.bySecret[key][claim] = append(slices.Clip(names), o.Key)
+		}
 	}
 }
 
 // removeVolume is called while mu is held. It reports whether the volume had secrets.
 func (x *index) removeVolume(name string) bool {
-	keys, ok := x.secrets[name]
+	was, ok := x.secrets[name]
 	delete(x.secrets, name)
-	for _, key := range keys {
-		if delete(x.bySecret[key], name); len(x.bySecret[key]) == 0 {
+	for _, key := range was.secrets {
+		claims := x.bySecret[key]
+		if left := slices.DeleteFunc(slices.Clone(claims[was.claim]), func(n string) bool { return n == name }); len(left) > 0 {
+			claims[was.claim] = left
+		} else if delete(claims, was.claim); len(claims) == 0 {
 			delete(x.bySecret, key)
 		}
 	}

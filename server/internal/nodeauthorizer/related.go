@@ -4,8 +4,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"maps"
+	"iter"
 	"slices"
+	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -153,6 +154,17 @@ func hasReference(references []byte, resource, name string) bool {
 	return false
 }
 
+// referencesTo returns the names that the form of a pod has for a resource.
+func referencesTo(references []byte, resource string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for reference := range bytes.SplitSeq(references, []byte{0}) {
+			if kind, name, _ := strings.Cut(string(reference), "/"); kind == resource && !yield(name) {
+				return
+			}
+		}
+	}
+}
+
 // usesVolume reports whether a pod of the node has the claim that the volume is bound to.
 func (n *Authorizer) usesVolume(ctx context.Context, node string, volume *corev1.PersistentVolume) (bool, error) {
 	claim := volume.Spec.ClaimRef
@@ -162,22 +174,51 @@ func (n *Authorizer) usesVolume(ctx context.Context, node string, volume *corev1
 	return n.podRefersTo(ctx, node, "persistentvolumeclaims", claim.Namespace, claim.Name)
 }
 
-// volumeRefersTo reports whether a volume that the node uses needs the secret to be
-// mounted.
+// volumeRefersTo reports whether a volume that the node uses needs the secret to be mounted. Thousands of volumes may: it
+// looks at those only that pods of the node claim.
 func (n *Authorizer) volumeRefersTo(ctx context.Context, node, namespace, name string) (bool, error) {
-	n.index.mu.RLock()
-	names := slices.Collect(maps.Keys(n.index.bySecret[secretKey{namespace, name}]))
-	n.index.mu.RUnlock()
-	for _, volumeName := range names {
-		volume, err := find[*corev1.PersistentVolume](ctx, n.set, "", "persistentvolumes", "", volumeName)
+	pods, objects, err := snapshot(ctx, n.set, "", "pods")
+	if err != nil {
+		return false, err
+	}
+	if err := n.follower.CatchUp(ctx); err != nil {
+		return false, err
+	}
+	secret := secretKey{namespace, name}
+	if !n.index.isMounted(secret) {
+		return false, nil
+	}
+	for _, key := range n.index.allPodsOf(node) {
+		o, ok := objects.Get(key)
+		if !ok || o.Attributes.Fields[n.index.nodeField] != node {
+			continue
+		}
+		references, err := o.Form(referencesForm, func(o *watchcache.Object) ([]byte, error) { return encodeReferences(ctx, pods, o) })
 		if err != nil {
 			return false, err
 		}
-		if volume == nil || !slices.Contains(mountSecrets(volume), secretKey{namespace, name}) {
+		of, _, _ := strings.Cut(key, "/")
+		for claim := range referencesTo(references, podreference.Claims) {
+			if is, err := n.claimNeeds(ctx, claimKey{of, claim}, secret); is || err != nil {
+				return is, err
+			}
+		}
+	}
+	return false, nil
+}
+
+// claimNeeds reports whether a volume that is bound to a claim is mounted with a secret.
+func (n *Authorizer) claimNeeds(ctx context.Context, claim claimKey, secret secretKey) (bool, error) {
+	for _, name := range n.index.volumesOf(secret, claim) {
+		volume, err := find[*corev1.PersistentVolume](ctx, n.set, "", "persistentvolumes", "", name)
+		if err != nil {
+			return false, err
+		}
+		if volume == nil || !slices.Contains(mountSecrets(volume), secret) {
 			continue
 		}
-		if is, err := n.usesVolume(ctx, node, volume); is || err != nil {
-			return is, err
+		if ref := volume.Spec.ClaimRef; ref != nil && (claimKey{ref.Namespace, ref.Name}) == claim {
+			return true, nil
 		}
 	}
 	return false, nil
