@@ -41,7 +41,9 @@ func TestTokenStandsForItsAccount(t *testing.T) {
 func TestLongTokensAreNotKept(t *testing.T) {
 	f := newFixture(t)
 	kept := func() int { return len(f.opts.Keys.current.Load().remembered) }
-	long := f.token(func(spec *authenticationv1.TokenRequestSpec) { spec.Audiences = []string{issuer, strings.Repeat("a", maxRememberedBytes)} })
+	long := f.token(func(spec *authenticationv1.TokenRequestSpec) {
+		spec.Audiences = []string{issuer, strings.Repeat("a", maxRememberedBytes)}
+	})
 	for range 2 {
 		_, err := f.AuthenticateToken(t.Context(), long, []string{issuer})
 		must(t, err)
