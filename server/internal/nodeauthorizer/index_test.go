@@ -68,6 +68,29 @@ func TestChangesAreReported(t *testing.T) {
 	}
 }
 
+// TestVolumesOfOneClaim: a secret is allowed as long as one volume that the node's pod claims is mounted with it, whichever
+// of them ends first, and whoever else's volume names it.
+func TestVolumesOfOneClaim(t *testing.T) {
+	f := newFixture(t, true)
+	for _, name := range []string{"a", "storage"} {
+		must(t, namespace.Ensure(t.Context(), f.set, name))
+	}
+	f.create("", "pods", pod("mine", "one"))
+	f.create("", "persistentvolumes", volume("disk-1", "claim-mine", "stage"))
+	f.create("", "persistentvolumes", volume("disk-2", "claim-mine", "stage"))
+	f.create("", "persistentvolumes", volume("disk-3", "mine-e", "stage")) // the claim of the pod's ephemeral volume
+	f.create("", "persistentvolumes", volume("disk-4", "claim-nobodys", "stage"))
+	asked := parse(t, "get secrets storage/stage")
+	asked.User.Name, asked.User.Groups = "system:node:one", []string{"system:nodes"}
+	f.expect("all volumes", asked, "")
+	volumes, _ := f.set.Lookup("", "v1", "persistentvolumes")
+	for _, step := range []struct{ remove, want string }{{"disk-1", ""}, {"disk-2", ""}, {"disk-3", unrelated}} {
+		_, err := volumes.Delete(t.Context(), "", step.remove, &metav1.DeleteOptions{GracePeriodSeconds: new(int64)})
+		must(t, err)
+		f.expect("without "+step.remove, asked, step.want)
+	}
+}
+
 // TestHasString: strings in JSON are found wherever they are, and nothing else is.
 func TestHasString(t *testing.T) {
 	for json, want := range map[string]bool{
