@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -120,5 +121,62 @@ func readSilent(t *testing.T, relays int, opts metav1.ListOptions) {
 	}
 	if code := status(t, relay.Client(client.Options{}), http.MethodGet, "/readyz"); code != http.StatusOK {
 		t.Errorf("the relay is not ready: %d", code)
+	}
+}
+
+// questioned calls after when the upstream has said which version is current.
+type questioned struct {
+	next  http.RoundTripper
+	after func()
+}
+
+// RoundTrip implements http.RoundTripper.
+func (q questioned) RoundTrip(req *http.Request) (*http.Response, error) {
+	response, err := q.next.RoundTrip(req)
+	if err == nil && req.URL.Query().Get("limit") == "1" {
+		q.after()
+	}
+	return response, err
+}
+
+// TestSilentUpstreamGoesOn: a watch of the most recent state begins at the version that the upstream has named when it was asked first,
+// although it goes on meanwhile to one that the cache cannot be known to reach.
+func TestSilentUpstreamGoesOn(t *testing.T) {
+	t.Parallel()
+	upstream := levelwiretest.Start(t)
+	direct := configMaps(t, upstream)
+	secrets := client.For[*corev1.Secret](upstream.Client(client.Options{})).Namespace(metav1.NamespaceDefault)
+	var armed atomic.Bool
+	config := upstream.Config()
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return questioned{silent{next}, func() {
+			if armed.CompareAndSwap(true, false) {
+				if _, err := secrets.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "meanwhile"}}, metav1.CreateOptions{}); err != nil {
+					t.Error(err)
+				}
+			}
+		}}
+	})
+	through := client.For[*corev1.ConfigMap](startRelay(t, config).Client(client.Options{Retry: client.RetryOptions{Max: -1}})).Namespace(metav1.NamespaceDefault)
+	create(t, direct, "first")
+	if _, err := through.List(t.Context(), metav1.ListOptions{ResourceVersion: "0"}); err != nil {
+		t.Fatal(err)
+	}
+	armed.Store(true)
+	w, err := through.Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if armed.Load() {
+		t.Error("the upstream was not asked")
+	}
+	create(t, direct, "made")
+	for seen := ""; seen != "made"; {
+		event, err := w.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen = event.Object.Name
 	}
 }

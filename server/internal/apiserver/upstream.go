@@ -17,6 +17,7 @@ import (
 	"github.com/levelwire/levelwire/server/internal/apiserver/watchstream"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/status"
+	"github.com/levelwire/levelwire/storage"
 )
 
 // Upstream is the server that a relay is in front of. Its methods are called
@@ -56,6 +57,26 @@ type passOnKey struct{}
 // MayPassOn reports whether a request may be passed on when its cache is read: it is not a
 // watch, whose answer has begun by then.
 func MayPassOn(ctx context.Context) bool { return ctx.Value(passOnKey{}) != nil }
+
+// beginningKey is the key of the context of a watch, whose value is a *storage.Revision.
+type beginningKey struct{}
+
+// SetBeginning notes the version at which a watch of the most recent state begins: what the upstream has named when it was asked. ctx is
+// that of Upstream.Prepare.
+func SetBeginning(ctx context.Context, at storage.Revision) {
+	if noted, ok := ctx.Value(beginningKey{}).(*storage.Revision); ok {
+		*noted = at
+	}
+}
+
+// Beginning returns the version that SetBeginning has noted for the request of ctx; 0: none. The upstream is not to be asked
+// again: it may have come further meanwhile than the cache can be known to have.
+func Beginning(ctx context.Context) storage.Revision {
+	if noted, ok := ctx.Value(beginningKey{}).(*storage.Revision); ok {
+		return *noted
+	}
+	return 0
+}
 
 // mayAnswer reports whether a relay may answer a request itself.
 func (s *Server) mayAnswer(t *target, r *http.Request) bool {
@@ -102,8 +123,11 @@ func (s *Server) serveCached(w http.ResponseWriter, r *http.Request, t *target) 
 		writeDenied(w, r, err)
 		return
 	}
-	if t.attributes.Verb == request.VerbList {
+	switch t.attributes.Verb {
+	case request.VerbList:
 		r = r.WithContext(context.WithValue(r.Context(), passOnKey{}, true))
+	case request.VerbWatch:
+		r = r.WithContext(context.WithValue(r.Context(), beginningKey{}, new(storage.Revision)))
 	}
 	res, done, err := s.prepareCached(r, t)
 	if err == nil {

@@ -17,10 +17,13 @@ import (
 const questionTimeout = 10 * time.Second
 
 // Current implements storage.Reader: it returns the version of the resource when the
-// upstream was asked, which is after the call. The cache then gets there soon.
+// upstream was asked, which is after the call, or after the request of a watch has come. The cache then gets there soon.
 func (s *source) Current(ctx context.Context) (storage.Revision, error) {
 	if silent, _ := s.silence.is(); silent && apiserver.MayPassOn(ctx) {
 		return 0, apiserver.ErrNoProgress
+	}
+	if at := apiserver.Beginning(ctx); at > 0 {
+		return at, nil
 	}
 	q := s.current.ask(s.relay.wait.Go, s.askUpstream)
 	select {

@@ -130,14 +130,14 @@ func (s *source) mustReach(ctx context.Context, at storage.Revision, most time.D
 }
 
 // prepareCurrent gets the cache ready for a watch that begins with the most recent state: whether it has that has to be known before the
-// answer begins, unless the upstream is known to say so.
-func (s *source) prepareCurrent(ctx context.Context) error {
+// answer begins, unless the upstream is known to say so. It returns the version of that state; 0: the watch has to ask.
+func (s *source) prepareCurrent(ctx context.Context) (storage.Revision, error) {
 	silent, hears := s.silence.is()
 	switch {
 	case silent:
-		return apiserver.ErrNoProgress
+		return 0, apiserver.ErrNoProgress
 	case hears:
-		return nil
+		return 0, nil
 	}
 	task := runqueue.FromContext(ctx)
 	task.Block()
@@ -145,11 +145,11 @@ func (s *source) prepareCurrent(ctx context.Context) error {
 	at, err := s.Current(ctx)
 	switch {
 	case s.isBroken(), errors.Is(err, errMayNotList):
-		return apiserver.ErrNotCached
+		return 0, apiserver.ErrNotCached
 	case err != nil:
-		return err
+		return 0, err
 	}
-	return s.mustReach(ctx, at, silencePatience)
+	return at, s.mustReach(ctx, at, silencePatience)
 }
 
 // asksHowFar reports whether a watch is one by which a relay asks how far the stream is (source.chaseOnce).
@@ -160,7 +160,7 @@ func asksHowFar(req *http.Request) bool {
 
 // prepareHowFar gets the cache ready for such a watch: that ends with how far the cache is, unless this relay's upstream is silent.
 func (s *source) prepareHowFar(ctx context.Context) error {
-	if err := s.prepareCurrent(ctx); errors.Is(err, apiserver.ErrNotCached) {
+	if _, err := s.prepareCurrent(ctx); errors.Is(err, apiserver.ErrNotCached) {
 		return err
 	}
 	return nil // the cache says what it has

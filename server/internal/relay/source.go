@@ -408,7 +408,9 @@ func (s *source) prepareVersion(ctx context.Context, req *http.Request, verb str
 		}
 	}
 	if text == "" && verb == request.VerbWatch {
-		return s.prepareCurrent(ctx)
+		at, err := s.prepareCurrent(ctx)
+		apiserver.SetBeginning(ctx, at)
+		return err
 	}
 	if err != nil || revision <= 0 {
 		return nil // no version, or one that is refused
