@@ -299,9 +299,14 @@ func TestAWriterKeepsItsRate(t *testing.T) {
 		t.Errorf("%+v", out)
 	}
 	mu.Lock()
-	defer mu.Unlock()
 	if seen["PUT/3"] != 25 {
 		t.Errorf("not in turn: %v", seen)
+	}
+	mu.Unlock()
+	stop := make(chan struct{})
+	close(stop)
+	if out, err := w.RunUntil(t.Context(), 1000, stop); err != nil || out.Due != 0 {
+		t.Errorf("after the stop: %+v, %v", out, err)
 	}
 	if _, err := NewWriter(t.Context(), WriterOptions{Objects: []Object{{Body: []byte("{}")}}}); err == nil {
 		t.Error("an object without the annotation is written")

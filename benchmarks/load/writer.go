@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"sync"
 	"time"
@@ -141,14 +142,22 @@ func (w *Writer) Close() { w.conn.Close() }
 
 // Run writes rate updates a second for a duration, and waits for the answers.
 func (w *Writer) Run(ctx context.Context, rate float64, duration time.Duration) (Written, error) {
+	return w.run(ctx, rate, int64(rate*duration.Seconds()), nil)
+}
+
+// RunUntil writes rate updates a second until stop is closed, and waits for the answers.
+func (w *Writer) RunUntil(ctx context.Context, rate float64, stop <-chan struct{}) (Written, error) {
+	return w.run(ctx, rate, math.MaxInt64, stop)
+}
+
+func (w *Writer) run(ctx context.Context, rate float64, most int64, stop <-chan struct{}) (Written, error) {
 	var out Written
 	var mu sync.Mutex
 	slots := make(chan struct{}, w.options.InFlight)
 	header := append([]hpack.HeaderField{{Name: "content-type", Value: "application/json"}}, w.options.Header...)
-	begun := time.Now()
-	n := int64(rate * duration.Seconds())
-	for i := range n {
-		due := begun.Add(time.Duration(float64(i) / rate * float64(time.Second)))
+	begun, n := time.Now(), int64(0)
+	for ; n < most && !isClosed(stop); n++ {
+		due := begun.Add(time.Duration(float64(n) / rate * float64(time.Second)))
 		if wait := time.Until(due); wait > 0 {
 			if err := pause(ctx, wait); err != nil {
 				return out, err
@@ -185,6 +194,15 @@ func (w *Writer) Run(ctx context.Context, rate float64, duration time.Duration) 
 	defer mu.Unlock()
 	out.Due = n
 	return out, nil
+}
+
+func isClosed(stop <-chan struct{}) bool {
+	select {
+	case <-stop:
+		return true
+	default:
+		return false
+	}
 }
 
 func (w *Writer) request(due time.Time, header []hpack.HeaderField) Request {

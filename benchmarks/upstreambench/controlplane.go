@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
@@ -43,6 +45,41 @@ func (c *controlPlane) servers() programs { return append(c.Servers(), c.Stores(
 
 // stores are the programs that keep the objects of the API server.
 func (c *controlPlane) stores() programs { return c.Stores() }
+
+const (
+	// settleInterval is how long the programs are looked at at a time, and settledFor how often in a row they have to be idle.
+	settleInterval, settledFor = 500 * time.Millisecond, 4
+	// idleShare is how much of a processor they may use then: what all of them take for leases, health and periodic reviews.
+	idleShare = 0.1
+	// settleTimeout is how long that may take.
+	settleTimeout = 5 * time.Minute
+)
+
+// settle waits until neither the server nor the components have anything more to do of what was prepared, such as 1,000 new nodes: otherwise
+// a server that is ready sooner would be measured with that.
+func (c *controlPlane) settle(ctx context.Context) error {
+	all := append(c.servers(), c.Components()...)
+	ctx, cancel := context.WithTimeoutCause(ctx, settleTimeout, fmt.Errorf("the server and the components were not idle within %v", settleTimeout))
+	defer cancel()
+	before, err := all.cpu()
+	if err != nil {
+		return err
+	}
+	for quiet := 0; quiet < settledFor; {
+		if err := tested.Pause(ctx, settleInterval); err != nil {
+			return err
+		}
+		now, err := all.cpu()
+		if err != nil {
+			return errors.Join(err, c.Failure())
+		}
+		if quiet++; float64(now-before) > idleShare*float64(settleInterval) {
+			quiet = 0
+		}
+		before = now
+	}
+	return nil
+}
 
 // programs are processes that are measured together.
 type programs []*cluster.Process

@@ -25,7 +25,7 @@ func run(ctx context.Context) error {
 	flag.DurationVar(&p.limit, "limit", 30*time.Minute, "how long the pods may take to be bound, and to be gone")
 	flag.StringVar(&sides, "sides", strings.Join(allSides, ","), "the servers to measure")
 	flag.StringVar(&p.binaries, "binaries", "bin", "folder of levelwire, kube-apiserver, etcd, kube-controller-manager and kube-scheduler")
-	flag.StringVar(&p.report, "report", "", "the page whose results are replaced, if both servers were measured; empty: none")
+	flag.StringVar(&p.report, "report", "", "the page whose tables of these sizes are replaced, if both servers are measured; empty: none")
 	flag.Parse()
 	p.sides = process.Words(sides)
 	if err := p.validate(pods, nodes, flag.Args()); err != nil {
@@ -64,6 +64,9 @@ func (p *plan) validate(pods, nodes string, arguments []string) (err error) {
 		if _, err := os.Stat(filepath.Join(p.binaries, program)); err != nil {
 			return process.WrongFlag("binaries", "%v: build it with `make build judge components`", err)
 		}
+	}
+	if err := p.checkReport(); err != nil {
+		return err
 	}
 	return process.NoArguments(arguments)
 }

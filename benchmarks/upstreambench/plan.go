@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/levelwire/levelwire/benchmarks/load"
 	"github.com/levelwire/levelwire/benchmarks/measure"
-	"github.com/levelwire/levelwire/benchmarks/serverbench/tested"
 )
 
 // The sides of the comparison.
@@ -57,24 +57,36 @@ func (p *plan) run(ctx context.Context) (err error) {
 		}
 		err = os.RemoveAll(dir)
 	}()
-	var tables []*table
-	for _, nodes := range p.nodes {
-		for _, pods := range p.pods {
-			t := &table{pods: pods, nodes: nodes, outcomes: map[string][]outcome{}}
-			tables = append(tables, t)
-			if err := p.fill(ctx, t, dir); err != nil {
-				return err
-			}
+	for _, t := range p.tables() {
+		if err := p.fill(ctx, t, dir); err != nil {
+			return err
+		}
+		if err := p.write(ctx, t); err != nil {
+			return err
 		}
 	}
-	return p.write(ctx, tables)
+	return nil
+}
+
+// tables returns one for each size, which has nothing yet.
+func (p *plan) tables() (tables []*table) {
+	for _, nodes := range p.nodes {
+		for _, pods := range p.pods {
+			tables = append(tables, &table{pods: pods, nodes: nodes, outcomes: map[string][]outcome{}})
+		}
+	}
+	return tables
 }
 
 // fill measures what a table says, with the logs in a folder.
 func (p *plan) fill(ctx context.Context, t *table, dir string) error {
 	what := fmt.Sprintf("%d pods, %d nodes", t.pods, t.nodes)
 	for n := range p.repeat {
-		for _, side := range p.sides {
+		sides := slices.Clone(p.sides)
+		if n%2 == 1 { // what the machine has left of one side's run is not always the same side's disadvantage
+			slices.Reverse(sides)
+		}
+		for _, side := range sides {
 			o, err := p.measure(ctx, filepath.Join(dir, fmt.Sprintf("%s-%d-%d-%d", side, t.nodes, t.pods, n)), side, t)
 			if err != nil {
 				return fmt.Errorf("%s on %s: %w", what, side, err)
@@ -103,7 +115,7 @@ func (p *plan) measure(ctx context.Context, dir, side string, t *table) (o outco
 	if err := w.prepare(ctx); err != nil {
 		return o, err
 	}
-	if err := tested.Settle(ctx, c.servers().cpu); err != nil {
+	if err := c.settle(ctx); err != nil {
 		return o, err
 	}
 	if err := c.servers().resetPeak(); err != nil {
@@ -150,7 +162,7 @@ func (u used) until(end used) phase {
 }
 
 // newOutcome puts together what was measured, at the end of the phases: until all pods are bound, and until all are gone.
-func newOutcome(c *controlPlane, phases [2]phase, lag [2]time.Duration) (o outcome, err error) {
+func newOutcome(c *controlPlane, phases [2]phase, lag load.Histogram) (o outcome, err error) {
 	o = outcome{all: map[string]float64{}, store: map[string]float64{}}
 	all, err := c.servers().memory()
 	if err != nil {
@@ -161,7 +173,7 @@ func newOutcome(c *controlPlane, phases [2]phase, lag [2]time.Duration) (o outco
 		return o, err
 	}
 	o.all[peakMemory], o.store[peakMemory] = megabytes(all.Peak), megabytes(stores.Peak)
-	o.all[lagP50], o.all[lagP99] = milliseconds(lag[0]), milliseconds(lag[1])
+	o.all[lagP50], o.all[lagP99], o.all[lagCount] = milliseconds(lag.Quantile(0.5)), milliseconds(lag.Quantile(0.99)), float64(lag.Count)
 	for i, names := range [][2]string{{untilBound, cpuBound}, {untilGone, cpuGone}} {
 		o.all[names[0]] = phases[i].took.Seconds()
 		o.all[names[1]] = phases[i].server.Seconds()

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -34,9 +33,13 @@ func createProbes(ctx context.Context, t *tested.Server) error {
 	return t.Change(ctx, requests)
 }
 
-// beginProbe updates ConfigMaps at a rate, and watches them. The function that it returns ends that, and returns the p50
-// and the p99 of how long an update took, from when it was due until its event was read from the watcher's socket.
-func beginProbe(ctx context.Context, t *tested.Server, rate float64) (end func() ([2]time.Duration, error), err error) {
+// deliveryTimeout is how long after the last answer the events of all updates may take.
+const deliveryTimeout = 30 * time.Second
+
+// beginProbe updates ConfigMaps at a rate, and watches them. The function that it returns ends that, and returns
+// how long the updates took, from when each was due until its event was read from the watcher's socket. It fails unless every update
+// succeeded and was seen.
+func beginProbe(ctx context.Context, t *tested.Server, rate float64) (end func() (load.Histogram, error), err error) {
 	if err := createProbes(ctx, t); err != nil {
 		return nil, err
 	}
@@ -64,29 +67,36 @@ func beginProbe(ctx context.Context, t *tested.Server, rate float64) (end func()
 		crowd.Close()
 		return nil, err
 	}
-	ctx, stop := context.WithCancel(ctx)
+	stop := make(chan struct{})
 	var writing sync.WaitGroup
+	var written load.Written
 	var failed error
-	writing.Go(func() {
-		const forever = 24 * time.Hour
-		if _, err := writer.Run(ctx, rate, forever); err != nil && !errors.Is(err, context.Canceled) {
-			failed = err
-		}
-	})
-	return func() (lag [2]time.Duration, err error) {
-		stop()
+	writing.Go(func() { written, failed = writer.RunUntil(ctx, rate, stop) })
+	return func() (load.Histogram, error) {
+		close(stop)
 		writing.Wait()
-		writer.Close()
-		seen := crowd.Report(true)
-		crowd.Close()
-		switch {
-		case failed != nil:
-			return lag, failed
-		case seen.Ended > 0 || seen.Disordered > 0:
-			return lag, fmt.Errorf("the watch of %s has ended, or %d events were out of order: %q", probeNamespace, seen.Disordered, seen.Errors)
-		case seen.Latency.Count == 0:
-			return lag, fmt.Errorf("no update was seen on the watch of %s", probeNamespace)
+		defer crowd.Close()
+		defer writer.Close()
+		if failed != nil {
+			return load.Histogram{}, failed
 		}
-		return [2]time.Duration{seen.Latency.Quantile(0.5), seen.Latency.Quantile(0.99)}, nil
+		arriving, cancel := context.WithTimeout(ctx, deliveryTimeout)
+		defer cancel()
+		crowd.Await(arriving, written.Sent)
+		seen := crowd.Report(true)
+		return seen.Latency, probeError(written, seen)
 	}, nil
+}
+
+// probeError returns what is wrong with what was written and what was seen of it.
+func probeError(written load.Written, seen load.Report) error {
+	switch {
+	case written.Sent < written.Due:
+		return fmt.Errorf("%d of %d updates in %s failed: %q", written.Due-written.Sent, written.Due, probeNamespace, written.Errors)
+	case seen.Ended > 0 || seen.Disordered > 0:
+		return fmt.Errorf("the watch of %s has ended, or %d events were out of order: %q", probeNamespace, seen.Disordered, seen.Errors)
+	case seen.Total < written.Sent || seen.Total == 0:
+		return fmt.Errorf("the watch of %s has brought %d of %d updates", probeNamespace, seen.Total, written.Sent)
+	}
+	return nil
 }

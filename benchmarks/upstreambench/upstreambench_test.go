@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/levelwire/levelwire/benchmarks/load"
 	"github.com/levelwire/levelwire/benchmarks/serverbench/process"
 )
 
@@ -157,5 +160,57 @@ func TestTable(t *testing.T) {
 	alone := (&table{pods: 1, nodes: 1, outcomes: map[string][]outcome{ours: {measured(2, 1, 0)}}}).text()
 	if want := "| " + untilBound + " | 2.00 |  |  |  |"; !strings.Contains(alone, want) {
 		t.Errorf("the table of one side has no %q:\n%s", want, alone)
+	}
+}
+
+// TestProbesAreSeenOrItFails: the lag of those that arrived says nothing if others did not.
+func TestProbesAreSeenOrItFails(t *testing.T) {
+	all, seen := load.Written{Sent: 20, Due: 20}, load.Report{Open: 1, Total: 20}
+	if err := probeError(all, seen); err != nil {
+		t.Error(err)
+	}
+	for want, wrong := range map[string]struct {
+		written load.Written
+		seen    load.Report
+	}{
+		"1 of 20 updates in probe failed": {load.Written{Sent: 19, Due: 20, Errors: []string{"409"}}, seen},
+		"has brought 19 of 20":            {all, load.Report{Open: 1, Total: 19}},
+		"has ended":                       {all, load.Report{Ended: 1, Total: 20}},
+		"2 events were out of order":      {all, load.Report{Open: 1, Total: 20, Disordered: 2}},
+		"has brought 0 of 0 updates":      {load.Written{}, load.Report{Open: 1}},
+	} {
+		if err := probeError(wrong.written, wrong.seen); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// TestTablesHaveTheirPlaces: one size is written, and the others stay.
+func TestTablesHaveTheirPlaces(t *testing.T) {
+	page := filepath.Join(t.TempDir(), "page.md")
+	p := &plan{pods: []int{1000}, nodes: []int{10}, repeat: 1, probes: 1, limit: 1, sides: allSides, report: page}
+	mark := func(size string) string {
+		return (&table{pods: 1000, nodes: 10}).beginMark() + "\n" + size + endMark + "\n"
+	}
+	text := "before\n" + strings.ReplaceAll(mark("kept"), "10 nodes", "100 nodes")
+	if err := os.WriteFile(page, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var usage *process.UsageError
+	if err := p.checkReport(); !errors.As(err, &usage) || usage.Flag != "report" {
+		t.Errorf("a page without a place: %v", err)
+	}
+	if err := os.WriteFile(page, []byte(text+mark("outdated")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.checkReport(); err != nil {
+		t.Error(err)
+	}
+	if err := p.write(t.Context(), &table{pods: 1000, nodes: 10}); err != nil {
+		t.Error(err)
+	}
+	written, err := os.ReadFile(page)
+	if got := string(written); err != nil || !strings.Contains(got, "kept") || strings.Contains(got, "outdated") || !strings.Contains(got, "| 1,000 pods, 10 nodes |") {
+		t.Errorf("%v\n%s", err, got)
 	}
 }
