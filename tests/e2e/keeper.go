@@ -1,8 +1,11 @@
 package main
 
 import (
+	"context"
 	"math"
 	"os"
+	"os/exec"
+	"strings"
 	"sync"
 	"time"
 )
@@ -15,6 +18,7 @@ type keeper struct {
 	needs  needs
 	o      options
 	timed  map[string]bool // sides and groups of which a part has run
+	run    string          // its day and commit
 	worse  bool            // a test has failed that had passed before
 }
 
@@ -37,11 +41,24 @@ func (k *keeper) add(side string, p part, found map[testName]outcome, took time.
 	return os.WriteFile(k.o.page, []byte(page(k.record, k.needs)), 0o644)
 }
 
-// addSeconds takes over how long a part took. A group may have several, one of which runs alone.
+// describeRun says when and of which commit the run is.
+func describeRun(ctx context.Context) string {
+	commit := "unknown"
+	if out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty", "--exclude=*").Output(); err == nil {
+		commit = strings.TrimSpace(string(out))
+	}
+	return time.Now().UTC().Format(time.DateOnly) + ", commit " + commit
+}
+
+// addSeconds takes over when a part ran and how long it took. A group may have several, one of which runs alone.
 func (k *keeper) addSeconds(side, group string, took time.Duration) {
 	if k.record.Seconds[side] == nil {
 		k.record.Seconds[side] = map[string]int{}
 	}
+	if k.record.Recorded[side] == nil {
+		k.record.Recorded[side] = map[string]string{}
+	}
+	k.record.Recorded[side][group] = k.run
 	key := side + " " + group
 	if !k.timed[key] {
 		k.record.Seconds[side][group] = 0

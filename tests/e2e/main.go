@@ -109,7 +109,7 @@ func run(ctx context.Context, text []byte, o options, out io.Writer) (worse bool
 		return false, err
 	}
 	record.keepOnly(all)
-	keep := &keeper{record: record, needs: needs, o: o}
+	keep := &keeper{record: record, needs: needs, o: o, run: describeRun(ctx)}
 	for _, s := range sides {
 		fmt.Fprintf(out, "%s (%s): %d tests of %s\n", s.name, s.what, len(chosen), strings.Join(groupsOf(chosen), ", "))
 		if err := r.side(ctx, s, chosen, keep); err != nil {

@@ -30,6 +30,7 @@ func page(record *results, needs needs) string {
 		text.WriteString(sumRow(record, needs, group, group, ofGroup(all, group)))
 	}
 	text.WriteString(sumRow(record, needs, "all", "", all))
+	text.WriteString(recorded(record, groupsOf(all)))
 	text.WriteString(failures(record, needs, all))
 	text.WriteString("\n## Test by test\n\nNames are without what stands in brackets in them.\n")
 	for _, group := range groupsOf(all) {
@@ -64,6 +65,33 @@ func sumRow(record *results, needs needs, name, group string, tests []testName) 
 		row += " " + cell + " |"
 	}
 	return row + "\n"
+}
+
+// recorded says when the groups ran last on each side.
+func recorded(record *results, groups []string) string {
+	var text strings.Builder
+	for _, s := range allSides {
+		var runs []string
+		of := map[string][]string{}
+		for _, group := range groups {
+			run := record.Recorded[s.name][group]
+			if run == "" {
+				continue
+			}
+			if of[run] == nil {
+				runs = append(runs, run)
+			}
+			of[run] = append(of[run], group)
+		}
+		for _, run := range runs {
+			fmt.Fprintf(&text, "\nRecorded with %s on %s", column(s.name), run)
+			if len(runs) > 1 {
+				fmt.Fprintf(&text, " (%s)", strings.Join(of[run], ", "))
+			}
+			text.WriteString(".\n")
+		}
+	}
+	return text.String()
 }
 
 // failures lists what has failed on a side, and what that says.

@@ -43,7 +43,8 @@ func someResults(t *testing.T) (*results, needs) {
 			"[sig-b] three *not*": {},
 			"[sig-b] four":        {},
 		},
-		Seconds: map[string]map[string]int{"theirs": {"a": 12}},
+		Seconds:  map[string]map[string]int{"theirs": {"a": 12}},
+		Recorded: map[string]map[string]string{"theirs": {"a": "2026-01-01, commit 1"}, "judge": {"a": "2026-01-02, commit 2", "b": "2026-01-03, commit 3"}},
 	}, needs
 }
 
@@ -55,6 +56,8 @@ func TestPage(t *testing.T) {
 		"| a | 2 | 0 | 1 of 2 (12) | 0 of 1 | 1 of 1 |\n",
 		"| b | 2 | 1 | not run | not run | not run |\n",
 		"| all | 4 | 1 | 1 of 2 | 0 of 1 | 1 of 1 |\n",
+		"\nRecorded with theirs on 2026-01-01, commit 1.\n",
+		"\nRecorded with kube-apiserver on 2026-01-02, commit 2 (a).\n\nRecorded with kube-apiserver on 2026-01-03, commit 3 (b).\n",
 		"| a | one | ours | a \\| \\<b> |\n",
 		"| a | two | theirs | late |\n",
 		"\n### b\n",
@@ -115,7 +118,7 @@ func TestWhatBecomesWorse(t *testing.T) {
 	record, needs := someResults(t)
 	folder := t.TempDir()
 	o := options{results: filepath.Join(folder, "results.json"), page: filepath.Join(folder, "page.md")}
-	keep := &keeper{record: record, needs: needs, o: o}
+	keep := &keeper{record: record, needs: needs, o: o, run: "today"}
 	a, alone := part{"a", "a", nil}, part{"a-alone", "a", nil}
 	if err := keep.add("theirs", a, map[testName]outcome{"[sig-a] two [Slow]": {failed, "again"}}, 3*time.Second); err != nil || keep.worse {
 		t.Errorf("%v %v: it had failed before", keep.worse, err)
@@ -124,7 +127,7 @@ func TestWhatBecomesWorse(t *testing.T) {
 		t.Errorf("%v %v: it had passed before", keep.worse, err)
 	}
 	written, err := os.ReadFile(o.page)
-	if err != nil || !strings.Contains(string(written), "| a | 2 | 0 | 0 of 2 (7) |") {
+	if err != nil || !strings.Contains(string(written), "| a | 2 | 0 | 0 of 2 (7) |") || !strings.Contains(string(written), "Recorded with theirs on today.") {
 		t.Errorf("%v\n%s", err, written)
 	}
 }

@@ -46,11 +46,13 @@ type results struct {
 	Tests map[testName]map[string]outcome `json:"tests"`
 	// Seconds is how long the tests of a group took one after another when they ran last, by side and group.
 	Seconds map[string]map[string]int `json:"seconds"`
+	// Recorded is the day and the commit of that run, by side and group.
+	Recorded map[string]map[string]string `json:"recorded"`
 }
 
 // readResults reads a file of results. There may be none yet.
 func readResults(file string) (*results, error) {
-	r := &results{Tests: map[testName]map[string]outcome{}, Seconds: map[string]map[string]int{}}
+	r := &results{Tests: map[testName]map[string]outcome{}, Seconds: map[string]map[string]int{}, Recorded: map[string]map[string]string{}}
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return r, nil
