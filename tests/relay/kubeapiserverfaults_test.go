@@ -50,6 +50,10 @@ func compact(t *testing.T, etcd *clientv3.Client) {
 // historiesOfKubeAPIServer: while kube-apiserver is killed again and again, and etcd compacted, no watcher loses an object,
 // nothing that was deleted comes back, and no list is older than it may be.
 func historiesOfKubeAPIServer(t *testing.T, direct, one, three front) {
+	maps := client.For[*corev1.ConfigMap](direct.Client(client.Options{})).Namespace(metav1.NamespaceDefault)
+	if err := maps.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil { // what other tests have made
+		t.Fatal(err)
+	}
 	p := beginAt(t, hosts{upstream: direct.host(), front: one.host(), relays: []string{one.host(), three.host()}})
 	etcd := etcdClient(t, direct)
 	for range 3 {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/server/internal/apiserver"
@@ -74,6 +75,9 @@ func (s *source) askUpstream() (storage.Revision, error) {
 	switch {
 	case isRefusal(err):
 		return 0, s.questionRefused(err)
+	case apierrors.IsNotFound(err):
+		s.confirmGone()
+		return 0, unavailable(err)
 	case err != nil:
 		return 0, unavailable(err)
 	}

@@ -165,17 +165,23 @@ var errNotServed = errors.New("the upstream does not serve the resource any more
 // failed is called with each error that the reflector recovers from.
 func (s *source) failed(_ string, err error) {
 	switch {
+	case apierrors.IsNotFound(err): // of a group that it does not have, kube-apiserver says so without a Status
+		s.confirmGone()
 	case !client.IsStatus(err):
 	case isRefusal(err):
 		s.streamRefused(err) // otherwise the reflector tries again
 	case apierrors.IsMethodNotSupported(err), apierrors.IsNotAcceptable(err), apierrors.IsUnsupportedMediaType(err):
 		s.breakUp(err)
-	case apierrors.IsNotFound(err):
-		ctx, cancel := context.WithTimeout(s.running, time.Second)
-		defer cancel()
-		if res, err := s.relay.kinds.find(ctx, s.res.GroupVersionResource()); err == nil && res == nil {
-			s.breakUp(errNotServed)
-		}
+	}
+}
+
+// confirmGone drops the source if the upstream's discovery says, too, that there is no such resource. The reflector would believe it
+// after a minute, and relays in a row one after another; until then consistent lists would fail.
+func (s *source) confirmGone() {
+	ctx, cancel := context.WithTimeout(s.running, time.Second)
+	defer cancel()
+	if served, err := s.endpoint.Served(ctx); err == nil && !served {
+		s.breakUp(errNotServed)
 	}
 }
 
