@@ -18,6 +18,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/internal/pki"
@@ -134,9 +135,10 @@ func (s *Server) followAuthentication(ctx context.Context, configMaps registry.R
 		return err
 	}
 	defer watcher.Close()
-	ticker := time.NewTicker(renewInterval)
-	defer ticker.Stop()
-	for {
+	const firstRetry = time.Second
+	timer := time.NewTimer(renewInterval)
+	defer timer.Stop()
+	for retry := firstRetry; ; {
 		select {
 		case <-watcher.Ready():
 			changed, err := watcher.Skip()
@@ -146,20 +148,28 @@ func (s *Server) followAuthentication(ctx context.Context, configMaps registry.R
 			if !changed {
 				continue
 			}
-		case <-ticker.C:
+		case <-timer.C:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		s.publishAuthentication(ctx, set)
+		if s.publishAuthentication(ctx, set) {
+			retry = firstRetry
+			timer.Reset(renewInterval)
+			continue
+		}
+		timer.Reset(retry)
+		retry = min(2*retry, renewInterval)
 	}
 }
 
-// publishAuthentication is part of the start, so that no list after it differs by the
+// publishAuthentication reports whether the ConfigMap is in order. It is part of the start, so that no list after it differs by the
 // ConfigMap.
-func (s *Server) publishAuthentication(ctx context.Context, set *registry.Set) {
-	if err := s.writeAuthentication(ctx, set); err != nil && ctx.Err() == nil {
+func (s *Server) publishAuthentication(ctx context.Context, set *registry.Set) bool {
+	err := s.writeAuthentication(ctx, set)
+	if err != nil && ctx.Err() == nil {
 		s.config.Logger.Warn("what aggregated servers need to authenticate requests cannot be published", "configmap", authenticationConfigMap, "error", err)
 	}
+	return err == nil
 }
 
 // writeAuthentication writes the ConfigMap if it lacks something.
@@ -182,7 +192,20 @@ func (s *Server) writeAuthentication(ctx context.Context, set *registry.Set) err
 			return nil
 		}
 	}
-	_, err = configMaps.Update(ctx, metav1.NamespaceSystem, authenticationConfigMap, func(current resource.Object) (resource.Object, error) {
+	err = updateAuthentication(ctx, configMaps, want)
+	if !apierrors.IsRequestEntityTooLargeError(err) && !(apierrors.IsInvalid(err) && strings.Contains(err.Error(), "Too long")) {
+		return err
+	}
+	// Somebody has filled it up. kube-apiserver deletes it then, too, and every server adds its own.
+	if _, err := configMaps.DeleteAdmitted(ctx, metav1.NamespaceSystem, authenticationConfigMap, nil); err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	return updateAuthentication(ctx, configMaps, want)
+}
+
+// updateAuthentication adds to the ConfigMap what it lacks.
+func updateAuthentication(ctx context.Context, configMaps registry.Registry, want map[string][]string) error {
+	_, err := configMaps.Update(ctx, metav1.NamespaceSystem, authenticationConfigMap, func(current resource.Object) (resource.Object, error) {
 		made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: authenticationConfigMap}}
 		if current != nil {
 			made = current.DeepCopyObject().(*corev1.ConfigMap)

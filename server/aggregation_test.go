@@ -160,6 +160,13 @@ func TestAuthoritiesStayPublished(t *testing.T) {
 	_, err = maps.Patch(ctx, name, types.MergePatchType, []byte(`{"data":{"client-ca-file":null}}`), metav1.PatchOptions{})
 	must(t, err)
 	again("the authority is published again")
+	full := 1 << 20 // what a ConfigMap may have
+	for _, value := range before.Data {
+		full -= len(value)
+	}
+	_, err = maps.Patch(ctx, name, types.MergePatchType, fmt.Appendf(nil, `{"data":{"client-ca-file":null,"full":%q}}`, strings.Repeat("x", full+1)), metav1.PatchOptions{})
+	must(t, err)
+	again("the authority is published in place of what leaves no room for it")
 }
 
 func (a *aggregation) as(name string, groups ...string) (*rest.Config, *http.Client) {
