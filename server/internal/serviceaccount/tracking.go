@@ -43,8 +43,8 @@ type Tracking struct {
 	log *slog.Logger
 
 	mu      sync.Mutex
-	used    map[use]bool // to be noted, and whether that has failed; bounded by the secrets that there are
-	created time.Time    // when the ConfigMap was created by this server
+	used    map[use]noting // to be noted, and refused; bounded by the secrets whose tokens are used within a day
+	created time.Time      // when the ConfigMap was created by this server
 	wake    chan struct{}
 }
 
@@ -54,12 +54,19 @@ type use struct {
 	uid             types.UID
 }
 
+// noting is how far the note of a use has come. The zero value is to be written.
+type noting struct {
+	delay   time.Duration // after the last failure; 0: none has failed
+	again   time.Time     // not before
+	refused string        // the day on which it was refused for good; each use of that day would be refused again
+}
+
 // NewTracking returns what notes uses while Run runs. now may be nil.
 func NewTracking(set *registry.Set, now func() time.Time, log *slog.Logger) *Tracking {
 	if now == nil {
 		now = time.Now
 	}
-	return &Tracking{set: set, now: now, log: log, used: map[use]bool{}, wake: make(chan struct{}, 1)}
+	return &Tracking{set: set, now: now, log: log, used: map[use]noting{}, wake: make(chan struct{}, 1)}
 }
 
 func (k *Tracking) today() string { return k.now().UTC().Format(time.DateOnly) }
@@ -78,12 +85,13 @@ func (k *Tracking) note(secret *corev1.Secret) {
 	}
 	k.mu.Lock()
 	u := use{secret.Namespace, secret.Name, secret.UID}
-	failed, pending := k.used[u]
-	k.used[u] = failed
-	k.mu.Unlock()
-	if pending {
+	n, known := k.used[u]
+	if known && (n.refused == "" || n.refused == k.today()) {
+		k.mu.Unlock()
 		return
 	}
+	k.used[u] = noting{}
+	k.mu.Unlock()
 	select {
 	case k.wake <- struct{}{}:
 	default:
@@ -217,20 +225,52 @@ func (k *Tracking) noteUses(ctx context.Context) (wait time.Duration) {
 	k.mu.Lock()
 	pending := maps.Clone(k.used)
 	k.mu.Unlock()
-	for u, failed := range pending {
-		err := k.noteUse(ctx, u)
-		if err != nil && !failed && ctx.Err() == nil {
-			k.log.Warn("the use of a legacy token cannot be noted", "namespace", u.namespace, "secret", u.name, "error", err)
+	for u, n := range pending {
+		left := n.again.Sub(k.now())
+		switch {
+		case n.refused == k.today():
+			continue
+		case n.refused != "":
+			k.settle(u, nil)
+			continue
+		case left <= 0:
+			left = k.noteOne(ctx, u, n)
 		}
-		k.mu.Lock()
-		if err == nil || isFinal(err) {
-			delete(k.used, u)
-		} else {
-			k.used[u], wait = true, retryAfter
+		if left > 0 {
+			wait = sooner(wait, left)
 		}
-		k.mu.Unlock()
 	}
 	return wait
+}
+
+// noteOne writes a use, and returns after how long it has to be tried again; 0: not any more.
+func (k *Tracking) noteOne(ctx context.Context, u use, n noting) time.Duration {
+	err := k.noteUse(ctx, u)
+	if err == nil {
+		k.settle(u, nil)
+		return 0
+	}
+	if n.delay == 0 && ctx.Err() == nil {
+		k.log.Warn("the use of a legacy token cannot be noted", "namespace", u.namespace, "secret", u.name, "error", err)
+	}
+	if isFinal(err) {
+		k.settle(u, &noting{refused: k.today()})
+		return 0
+	}
+	delay := min(max(2*n.delay, retryAfter), maxRetryAfter)
+	k.settle(u, &noting{delay: delay, again: k.now().Add(delay)})
+	return delay
+}
+
+// settle says what has come of a use; nil: nothing remains of it.
+func (k *Tracking) settle(u use, n *noting) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if n == nil {
+		delete(k.used, u)
+		return
+	}
+	k.used[u] = *n
 }
 
 func (k *Tracking) noteUse(ctx context.Context, u use) error {

@@ -159,6 +159,48 @@ func TestUsesAreNoted(t *testing.T) {
 	}
 }
 
+// TestUsesThatCannotBeNoted: what fails is tried again, more and more seldom; what is refused for good is not, until the next day.
+func TestUsesThatCannotBeNoted(t *testing.T) {
+	f, tracking, token := withLegacy(t)
+	var failure error
+	attempts := 0
+	f.set.Validate(func(_ context.Context, q *registry.Request) error {
+		if q.Resource.Plural == "secrets" {
+			attempts++
+			return failure
+		}
+		return nil
+	})
+	expect := func(what string, want int, wait time.Duration) {
+		t.Helper()
+		_, err := f.AuthenticateToken(t.Context(), token, f.Audiences())
+		must(t, err)
+		attempts = 0
+		if got := tracking.noteUses(t.Context()); got != wait || attempts != want {
+			t.Errorf("%s: %d attempts, and again after %v; want %d, and %v", what, attempts, got, want, wait)
+		}
+	}
+	f.now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	failure = apierrors.NewServiceUnavailable("the disk is full")
+	expect("the first time", 1, time.Second)
+	f.now = f.now.Add(400 * time.Millisecond)
+	expect("used again before", 0, 600*time.Millisecond)
+	for _, delay := range []time.Duration{2, 4, 8, 16, 32, 60, 60} {
+		f.now = f.now.Add(maxRetryAfter)
+		expect("later", 1, delay*time.Second)
+	}
+	failure = apierrors.NewRequestEntityTooLargeError("the secret is too large")
+	f.now = f.now.Add(maxRetryAfter)
+	expect("refused for good", 1, 0)
+	expect("used again", 0, 0)
+	f.now = f.now.Add(24 * time.Hour)
+	expect("used the next day", 1, 0)
+	f.now = f.now.Add(24 * time.Hour)
+	if tracking.noteUses(t.Context()); len(tracking.used) != 0 {
+		t.Errorf("of a day that is over there remains %v", tracking.used)
+	}
+}
+
 // tracked is a Tracking that runs, in a bubble of synctest.
 type tracked struct {
 	*Tracking
