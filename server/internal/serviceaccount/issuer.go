@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-jose/go-jose/v4/jwt"
@@ -12,6 +13,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -177,8 +179,8 @@ func (t *Tokens) complete(spec *authenticationv1.TokenRequestSpec) error {
 	case seconds > int64(maxLifetime/time.Second):
 		errs = append(errs, field.Invalid(at.Child("expirationSeconds"), seconds, "may not specify a duration larger than 2^32 seconds"))
 	}
-	if ref := spec.BoundObjectRef; ref != nil && ref.Name == "" {
-		errs = append(errs, field.Required(at.Child("boundObjectRef", "name"), ""))
+	if len(spec.Attestations) > 0 { // a webhook's tokens may have some, behind a feature gate that is off
+		errs = field.ErrorList{field.Invalid(at.Child("attestations"), spec.Attestations, "attestations may only be specified with a webhook bound object reference")}
 	}
 	if len(errs) > 0 {
 		return apierrors.NewInvalid(schema.GroupKind{Group: authenticationv1.GroupName, Kind: tokenRequestKind}, "", errs)
@@ -189,8 +191,16 @@ func (t *Tokens) complete(spec *authenticationv1.TokenRequestSpec) error {
 // bind makes the token valid only as long as an object exists.
 func (t *Tokens) bind(ctx context.Context, c *bound, ref authenticationv1.BoundObjectReference) error {
 	var uid types.UID
-	switch {
-	case ref.APIVersion == "v1" && ref.Kind == "Pod":
+	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
+	kind := gvk.Kind
+	if gvk.Group != "" {
+		kind = ""
+	}
+	if err := checkBoundName(kind, ref.Name); err != nil {
+		return err
+	}
+	switch kind {
+	case "Pod":
 		pod, err := lookup[*corev1.Pod](ctx, t.set, "pods", c.Namespace, ref.Name)
 		if err != nil {
 			return err
@@ -200,24 +210,37 @@ func (t *Tokens) bind(ctx context.Context, c *bound, ref authenticationv1.BoundO
 		}
 		uid, c.Pod = pod.UID, &reference{pod.Name, pod.UID}
 		c.Node = t.nodeOf(ctx, pod)
-	case ref.APIVersion == "v1" && ref.Kind == "Secret":
+	case "Secret":
 		secret, err := lookup[*corev1.Secret](ctx, t.set, "secrets", c.Namespace, ref.Name)
 		if err != nil {
 			return err
 		}
 		uid, c.Secret = secret.UID, &reference{secret.Name, secret.UID}
-	case ref.APIVersion == "v1" && ref.Kind == "Node":
+	case "Node":
 		node, err := lookup[*corev1.Node](ctx, t.set, "nodes", "", ref.Name)
 		if err != nil {
 			return err
 		}
 		uid, c.Node = node.UID, &reference{node.Name, node.UID}
 	default:
-		return apierrors.NewBadRequest(fmt.Sprintf("cannot bind token to object of type %s", schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).String()))
+		return apierrors.NewBadRequest(fmt.Sprintf("cannot bind token to object of type %s", gvk.String()))
 	}
 	if ref.UID != "" && ref.UID != uid {
 		return apierrors.NewConflict(schema.GroupResource{Resource: ref.Kind}, ref.Name, fmt.Errorf(
 			"the UID in the bound object reference (%s) does not match the UID in record. The object might have been deleted and then recreated", ref.UID))
+	}
+	return nil
+}
+
+// checkBoundName refuses names that no object of a kind of core can have; kind is empty for all others.
+func checkBoundName(kind, name string) error {
+	switch why := content.IsPathSegmentName(name); {
+	case kind != "Pod" && kind != "Secret" && kind != "Node":
+		return nil
+	case name == "":
+		return apierrors.NewBadRequest("Name parameter required.")
+	case len(why) > 0:
+		return apierrors.NewBadRequest(fmt.Sprintf("Name parameter invalid: %q: %s", name, strings.Join(why, ";")))
 	}
 	return nil
 }

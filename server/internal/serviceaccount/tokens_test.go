@@ -276,7 +276,10 @@ func TestTokenRequestsAreChecked(t *testing.T) {
 		"another account's pod": {"default", ref("v1", "Pod", "other", ""), apierrors.IsBadRequest},
 		"another uid":           {"builder", ref("v1", "Pod", "other", "x"), apierrors.IsConflict},
 		"another kind":          {"default", ref("apps/v1", "Deployment", "d", ""), apierrors.IsBadRequest},
-		"no name":               {"default", ref("v1", "Pod", "", ""), apierrors.IsInvalid},
+		"no name":               {"default", ref("v1", "Pod", "", ""), apierrors.IsBadRequest},
+		"no name for a pod":     {"default", ref("v1", "Pod", "a/b", ""), apierrors.IsBadRequest},
+		"nothing":               {"default", ref("", "", "", ""), apierrors.IsBadRequest},
+		"attestations":          {"default", authenticationv1.TokenRequestSpec{Attestations: map[string]authenticationv1.AttestationValue{"a": {"b"}}}, apierrors.IsInvalid},
 	} {
 		err := f.IssueToken(t.Context(), "ns", test.account, &authenticationv1.TokenRequest{Spec: test.spec})
 		if !test.is(err) {
