@@ -226,13 +226,14 @@ func TestMirrorPods(t *testing.T) {
 		"two owners": {func(p *corev1.Pod) {
 			p.OwnerReferences = append(p.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: "two", UID: "u"})
 		}, "with a single owner reference"},
-		"another owner":    {owner(func(o *metav1.OwnerReference) { o.Name = "two" }), "with an owner reference set to itself"},
-		"no controller":    {owner(func(o *metav1.OwnerReference) { o.Controller = nil }), "with a controller owner reference"},
-		"a blocking owner": {owner(func(o *metav1.OwnerReference) { o.BlockOwnerDeletion = &truth }), "must not set blockOwnerDeletion"},
-		"another uid":      {owner(func(o *metav1.OwnerReference) { o.UID = "u" }), "UID mismatch"},
-		"an account":       {func(p *corev1.Pod) { p.Spec.ServiceAccountName = "default" }, "a mirror pod may not reference service accounts"},
-		"a pull secret":    {func(p *corev1.Pod) { p.Spec.ImagePullSecrets = []corev1.LocalObjectReference{ref} }, "a mirror pod may not reference secrets"},
-		"a secret":         {source(corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s"}}), "reference secrets"},
+		"another owner":                {owner(func(o *metav1.OwnerReference) { o.Name = "two" }), "with an owner reference set to itself"},
+		"no controller":                {owner(func(o *metav1.OwnerReference) { o.Controller = nil }), "with a controller owner reference"},
+		"a blocking owner":             {owner(func(o *metav1.OwnerReference) { o.BlockOwnerDeletion = &truth }), "must not set blockOwnerDeletion"},
+		"another uid":                  {owner(func(o *metav1.OwnerReference) { o.UID = "u" }), "UID mismatch"},
+		"an account":                   {func(p *corev1.Pod) { p.Spec.ServiceAccountName = "default" }, "a mirror pod may not reference service accounts"},
+		"a pull secret":                {func(p *corev1.Pod) { p.Spec.ImagePullSecrets = []corev1.LocalObjectReference{ref} }, "a mirror pod may not reference secrets"},
+		"a pull secret without a name": {func(p *corev1.Pod) { p.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{}} }, ""},
+		"a secret":                     {source(corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s"}}), "reference secrets"},
 		"a secret variable": {func(p *corev1.Pod) {
 			p.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: ref}}}
 		}, "reference secrets"},
@@ -416,6 +417,9 @@ func TestPodCertificates(t *testing.T) {
 		if err := request(mine, change); err == nil || apierrors.IsForbidden(err) {
 			t.Errorf("%s: %v, want an error that is no 403", what, err)
 		}
+	}
+	if err := request(mine, func(s *spec) { s.PodName = "none" }); apierrors.IsNotFound(err) || !strings.Contains(err.Error(), `while retrieving pod "default/none"`) {
+		t.Errorf("no pod: %v, want an error that says of what", err)
 	}
 	made, err := client.For[*certificatesv1.PodCertificateRequest](c.one).Namespace("default").List(t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=one"})
 	if err != nil || len(made.Items) != 1 {

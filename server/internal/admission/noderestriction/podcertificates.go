@@ -40,8 +40,8 @@ func (p *Plugin) admitPodCertificateRequest(ctx context.Context, w *write) error
 		return w.forbid("PodCertificateRequest.Spec.NodeName=%q, which is not the requesting node %q", spec.NodeName, w.node)
 	}
 	node, err := find[*corev1.Node](ctx, p.set, "nodes", "", w.node)
-	if err != nil {
-		return fmt.Errorf("while retrieving node %q named in the PodCertificateRequest: %w", w.node, err)
+	if err != nil { // what follows wraps no error, whose code would be the answer's: the kubelet has to try again
+		return fmt.Errorf("while retrieving node %q named in the PodCertificateRequest: %s", w.node, err.Error())
 	}
 	of := w.Namespace + "/" + spec.PodName
 	if node.UID != spec.NodeUID {
@@ -59,7 +59,7 @@ func (p *Plugin) podOf(ctx context.Context, w *write, spec *certificatesv1.PodCe
 	of := w.Namespace + "/" + spec.PodName
 	pod, err := find[*corev1.Pod](ctx, p.set, "pods", w.Namespace, spec.PodName)
 	if err != nil {
-		return nil, fmt.Errorf("while retrieving pod %q named in the PodCertificateRequest: %w", of, err)
+		return nil, fmt.Errorf("while retrieving pod %q named in the PodCertificateRequest: %s", of, err.Error())
 	}
 	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
 	switch {
@@ -78,7 +78,7 @@ func (p *Plugin) podOf(ctx context.Context, w *write, spec *certificatesv1.PodCe
 func (p *Plugin) checkAccount(ctx context.Context, w *write, name string, uid types.UID, of string) error {
 	account, err := find[*corev1.ServiceAccount](ctx, p.set, "serviceaccounts", w.Namespace, name)
 	if err != nil {
-		return fmt.Errorf("while retrieving service account %q named in the PodCertificateRequest: %w", w.Namespace+"/"+name, err)
+		return fmt.Errorf("while retrieving service account %q named in the PodCertificateRequest: %s", w.Namespace+"/"+name, err.Error())
 	}
 	if account.UID != uid {
 		return fmt.Errorf("PodCertificateRequest for pod %q names service account UID %q, which differs from the running service account (%q)", of, uid, account.UID)

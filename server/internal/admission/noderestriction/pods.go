@@ -124,7 +124,11 @@ func (p *Plugin) checkOwner(ctx context.Context, w *write, pod *corev1.Pod) erro
 // known is false if that cannot be said of a volume, whose name it returns then.
 func apiObject(pod *corev1.Pod) (what string, known bool) {
 	found := map[string]bool{}
-	podreference.Each(pod, func(resource, _ string) { found[resource] = true })
+	podreference.Each(pod, func(resource, name string) {
+		if name != "" || resource != podreference.Secrets && resource != podreference.ConfigMaps {
+			found[resource] = true
+		}
+	})
 	for _, resource := range []string{podreference.ServiceAccounts, podreference.Secrets, podreference.ConfigMaps, podreference.ResourceClaims, podreference.Claims} {
 		if found[resource] || resource == podreference.ResourceClaims && len(pod.Spec.ResourceClaims) > 0 {
 			return resource, true
@@ -141,6 +145,12 @@ func apiObject(pod *corev1.Pod) (what string, known bool) {
 // apiObjectOfVolume is apiObject for what package podreference does not list.
 func apiObjectOfVolume(v *corev1.Volume) (what string, known bool) {
 	switch {
+	case v.ConfigMap != nil: // whose name is empty, as below
+		return "configmaps (via configmap volumes)", true
+	case v.Secret != nil:
+		return "secrets (via secret volumes)", true
+	case v.AzureFile != nil:
+		return "secrets (via azureFile volumes)", true
 	case v.CSI != nil:
 		return "csidrivers (via CSI volumes)", true
 	case v.Glusterfs != nil:
@@ -148,6 +158,10 @@ func apiObjectOfVolume(v *corev1.Volume) (what string, known bool) {
 	case v.Projected != nil:
 		for i := range v.Projected.Sources {
 			switch s := &v.Projected.Sources[i]; {
+			case s.ConfigMap != nil:
+				return "configmaps (via projected volumes)", true
+			case s.Secret != nil:
+				return "secrets (via projected volumes)", true
 			case s.ServiceAccountToken != nil:
 				return "serviceaccounts (via projected volumes)", true
 			case s.ClusterTrustBundle != nil:
