@@ -53,7 +53,8 @@ errors, or takes warnings for errors.
 [fairness](../operators/fairness.md), [aggregation](../operators/aggregation.md), and the last column of [validation](validation.md). A watch goes on after a restart of the server, where
 kube-apiserver answers 410. A watch may ask for a resourceVersion that the server has not reached: if it does not reach it within 5 seconds, the watch ends with
 an error here, and stays open without an event at kube-apiserver. A Service whose port for health checks is taken, or an update that names one node
-port twice, gets 422 here, and 500 there. In the deletion of a collection a webhook is told the name of each object here, and none there.
+port twice, gets 422 here, and 500 there. In the deletion of a collection a webhook is told the name of each object here, and none there. A CertificateSigningRequest with an
+RSA key of more than 16,384 bits is refused here: to check its signature takes minutes of a processor.
 
 **Not compared:** rights, as both servers allow every request (--authorization-mode=AlwaysAllow; kube-apiserver also runs with --allow-privileged, without which it
 refuses privileged Pods); fields of union members that no object of the comparison has; exec, attach, log, portforward and
