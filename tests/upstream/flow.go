@@ -26,7 +26,8 @@ type flow struct {
 // An empty line, and one that begins with #, says nothing. "compare KINDS" names what is compared. Any other
 // line is a command line of kubectl, words separated by spaces; a file that it names is in the folder. To run it
 // twice in a row must be the same as to run it once: a step whose connection broke is run again. After "! " stands a command
-// line that the server must refuse.
+// line that the server must refuse. "logged COMPONENT N TEXT" waits until a component has logged a text N times since the flow
+// began, and fails if it has more often.
 func readFlows(folder fs.FS) ([]flow, error) {
 	names, err := fs.Glob(folder, "*.flow")
 	if err != nil {
@@ -64,16 +65,13 @@ func (f flow) run(ctx context.Context, k *kubectl, end []object) ([]object, erro
 	if _, err := k.run(ctx, "", "create", "namespace", f.name); err != nil {
 		return nil, err
 	}
+	logs, err := newLogs(k.cluster.Running())
+	if err != nil {
+		return nil, err
+	}
 	for _, step := range f.steps {
-		command, refused := strings.CutPrefix(step, "! ")
-		_, err := k.run(ctx, f.name, strings.Fields(command)...)
-		switch {
-		case !refused && err != nil:
+		if err := f.runStep(ctx, k, logs, step); err != nil {
 			return nil, err
-		case refused && err == nil:
-			return nil, fmt.Errorf("kubectl %s: the server did not refuse it", command)
-		case refused && !strings.Contains(err.Error(), "Error from server"):
-			return nil, fmt.Errorf("it was not the server that refused it: %w", err)
 		}
 	}
 	for limit := time.Now().Add(settleTimeout); ; {
@@ -90,5 +88,26 @@ func (f flow) run(ctx context.Context, k *kubectl, end []object) ([]object, erro
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
+	}
+}
+
+// runStep runs a step that is one of those that readFlows describes.
+func (f flow) runStep(ctx context.Context, k *kubectl, logs logs, step string) error {
+	word, rest, _ := strings.Cut(step, " ")
+	switch word {
+	case "!":
+		_, err := k.run(ctx, f.name, strings.Fields(rest)...)
+		switch {
+		case err == nil:
+			return fmt.Errorf("kubectl %s: the server did not refuse it", rest)
+		case !strings.Contains(err.Error(), "Error from server"):
+			return fmt.Errorf("it was not the server that refused it: %w", err)
+		}
+		return nil
+	case "logged":
+		return logs.await(ctx, rest)
+	default:
+		_, err := k.run(ctx, f.name, strings.Fields(step)...)
+		return err
 	}
 }

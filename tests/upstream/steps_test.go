@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -76,6 +77,30 @@ func TestErrorLinesAreTheSameInEachFolder(t *testing.T) {
 	lines, err := errorLines(log)
 	if want := `b.go:2] "no file" file="FOLDER/pki/ca.crt" after="DURATION"`; err != nil || len(lines) != 1 || lines[want] != 1 {
 		t.Errorf("%v %v, want %s", lines, err, want)
+	}
+}
+
+// TestLoggedCountsFromTheBeginningOfAFlow: what was logged before does not count, and more often than said is wrong.
+func TestLoggedCountsFromTheBeginningOfAFlow(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "hollow-proxy.log")
+	const before = "Calling handler.OnServiceAdd\n"
+	if err := os.WriteFile(file, []byte(before+strings.Repeat("Calling handler.OnServiceAdd\n", 2)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l := logs{"hollow-proxy": {file, int64(len(before))}}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for arguments, want := range map[string]string{
+		"hollow-proxy 2 Calling handler.OnServiceAdd": "",
+		"hollow-proxy 1 Calling handler.OnServiceAdd": "2 times, and not 1",
+		"hollow-proxy 3 Calling handler.OnServiceAdd": "has not logged",
+		"hollow-proxy Calling handler.OnServiceAdd":   "a component, a number and a text",
+		"hollow-proxy 1":                       "a component, a number and a text",
+		"proxy 1 Calling handler.OnServiceAdd": "no component has this name",
+	} {
+		if err := l.await(ended, arguments); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("logged %s: %v, want %q", arguments, err, want)
+		}
 	}
 }
 

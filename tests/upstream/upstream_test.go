@@ -95,7 +95,7 @@ func runAll(t *testing.T, server string, v variant, flows []flow, ends map[strin
 	if err := v.start(c, t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(c.StartComponents(), c.StartSimulatedNodes(), c.StartHollowKubelet()); err != nil {
+	if err := errors.Join(c.StartComponents(), c.StartSimulatedNodes(), c.StartHollowKubelet(), c.StartHollowProxy()); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.AwaitNodes(t.Context()); err != nil {

@@ -112,6 +112,20 @@ func (c *Cluster) StartHollowKubelet() error {
 	return err
 }
 
+// HollowProxy is what StartHollowProxy calls its process.
+const HollowProxy = "hollow-proxy"
+
+// StartHollowProxy starts Kubernetes' service proxy with what it programs left out, so its log is all that says what it was
+// told: which of its handlers were called. It is none of Components: another run would be told of everything again.
+func (c *Cluster) StartHollowProxy() error {
+	config, err := c.kubeconfig("system:kube-proxy")
+	if err != nil {
+		return err
+	}
+	_, err = c.start(HollowProxy, c.RestartComponents, "kubemark", "--morph=proxy", "--name="+hollowNode, "--vmodule=config=4", "--kubeconfig", config)
+	return err
+}
+
 // nodeKubeconfig makes the kubeconfig of a node's kubelet, and returns its path.
 func (c *Cluster) nodeKubeconfig(node string) (string, error) {
 	return c.kubeconfig("system:node:"+node, "system:nodes")
