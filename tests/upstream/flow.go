@@ -27,7 +27,8 @@ type flow struct {
 // line is a command line of kubectl, words separated by spaces; a file that it names is in the folder. To run it
 // twice in a row must be the same as to run it once: a step whose connection broke is run again. After "! " stands a command
 // line that the server must refuse. "logged COMPONENT N TEXT" waits until a component has logged a text N times since the flow
-// began, and fails if it has more often.
+// began, and fails if it has more often. "placed SELECTOR LABEL VALUE=N..." says how many pods are on nodes with a label's values:
+// see checkPlacement. The objects that are compared do not say that, because it is mostly left to the scheduler.
 func readFlows(folder fs.FS) ([]flow, error) {
 	names, err := fs.Glob(folder, "*.flow")
 	if err != nil {
@@ -104,6 +105,8 @@ func (f flow) runStep(ctx context.Context, k *kubectl, logs logs, step string) e
 			return fmt.Errorf("it was not the server that refused it: %w", err)
 		}
 		return nil
+	case "placed":
+		return k.checkPlacement(ctx, f.name, rest)
 	case "logged":
 		return logs.await(ctx, rest)
 	default:
