@@ -5,7 +5,7 @@
 // in a namespace of their own, and say at last which objects are compared. These must be the
 // same on both servers, but for what each server chooses: names, times, addresses.
 //
-// What the components log as errors on Levelwire and not on kube-apiserver is counted, and is
+// What the components log as errors on Levelwire and not on kube-apiserver, or far more often, is
 // a failure unless declared.go says why it stands.
 //
 // With -upstream.faults, something fails on Levelwire's side while the flows run, or Levelwire is a relay in front of another

@@ -117,3 +117,36 @@ func TestErrorsOfFaultsAreToldApart(t *testing.T) {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 }
+
+// TestErrorsAreComparedByKindAndNumber: a few more are chance, and declared ones are counted together, whatever they are about.
+func TestErrorsAreComparedByKindAndNumber(t *testing.T) {
+	const forbidden = `replica_set.go:640] "Unhandled Error" err="sync \"quota/many\" failed with pods \"many-*\" is forbidden: exceeded quota"`
+	behind := func(set string) string {
+		return `replica_set.go:640] "Unhandled Error" err="sync \"` + set + `\" failed with read version: N is not as new as written version: N for group resource pods"`
+	}
+	conflict := func(file, resource string) string {
+		return file + `:656] "Error syncing" err="Operation cannot be fulfilled on ` + resource + ` \"web\": the object has been modified; please apply your changes to the latest version and try again"`
+	}
+	for _, test := range []struct {
+		name         string
+		ours, theirs map[string]int
+		want         string
+	}{
+		{"as often", map[string]int{forbidden: 22}, map[string]int{forbidden: 22}, ""},
+		{"by chance more", map[string]int{forbidden: 19}, map[string]int{forbidden: 3}, ""},
+		{"again and again", map[string]int{forbidden: 100}, map[string]int{forbidden: 3}, "100 times on Levelwire, and 3 on"},
+		{"only here", map[string]int{forbidden: 1}, nil, "only on Levelwire"},
+		{"only there", nil, map[string]int{forbidden: 1}, ""},
+		{"declared", map[string]int{behind("a"): 5, behind("b"): 4}, nil, ""},
+		{"declared, of another object", map[string]int{behind("a"): 40}, map[string]int{behind("b"): 20}, ""},
+		{"declared, again and again", map[string]int{behind("a"): 40, behind("b"): 40}, map[string]int{behind("c"): 10}, "80 lines on Levelwire, and 10 on"},
+		{"a budget's conflict", map[string]int{conflict("disruption.go", "poddisruptionbudgets.policy"): 1}, nil, ""},
+		{"another conflict of the same controller", map[string]int{conflict("disruption.go", "pods"): 1}, nil, "only on Levelwire"},
+		{"a conflict of another controller", map[string]int{conflict("replica_set.go", "replicasets.apps"): 1}, nil, "only on Levelwire"},
+	} {
+		got := strings.Join(complaints("kube-controller-manager", test.ours, test.theirs), "\n")
+		if (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		}
+	}
+}
