@@ -53,7 +53,7 @@ var variants = map[string]variant{
 		},
 		kubectlFails: true,
 	},
-	"three": {start: func(c *cluster.Cluster, ctx context.Context) error { return c.StartReplicas(ctx, 3) }},
+	"three": {start: func(c *cluster.Cluster, ctx context.Context) error { return c.StartReplicas(ctx, 3) }, logsCompared: true},
 	"restart": {
 		start: (*cluster.Cluster).StartLevelwire,
 		every: 5 * time.Second,
