@@ -101,8 +101,8 @@ bin/e2e.test: tests/differential/judge/go.mod tests/differential/judge/go.sum
 FLOWS  ?=
 FAULTS ?=
 
-test-upstream: build judge components bin/kubectl ## Kubernetes' own components on our server and on kube-apiserver: what FLOWS (all; names of tests/upstream/testdata) end with, compared, and what is logged as an error; FAULTS=kill, three, restart or relay: servers that are killed, three servers on one etcd, components that are killed, a relay in front of kube-apiserver
-	$(TEST) -count=1 -v -timeout=2h -run='^TestUpstream$$' ./tests/upstream -upstream.binaries=$(CURDIR)/bin -upstream.flows="$(FLOWS)" -upstream.faults="$(FAULTS)" -upstream.keep=$(CURDIR)/bin/upstream/$(or $(FAULTS),none)
+test-upstream: build judge components bin/kubectl ## Kubernetes' own components on our server and on kube-apiserver: what FLOWS (all; names of tests/upstream/testdata) end with, compared, and what is logged as an error; FAULTS=kill, three, restart or relay: servers that are killed, three servers on one etcd, components that are killed, a relay in front of kube-apiserver; without, our components on kube-apiserver, too
+	$(TEST) -count=1 -v -timeout=2h -run='^Test(Upstream|OurComponents)$$' ./tests/upstream -upstream.binaries=$(CURDIR)/bin -upstream.flows="$(FLOWS)" -upstream.faults="$(FAULTS)" -upstream.keep=$(CURDIR)/bin/upstream/$(or $(FAULTS),none)
 
 RELAY_TESTS ?=
 

@@ -28,6 +28,12 @@ var carriedOut = map[string]*regexp.Regexp{
 	"rollout": regexp.MustCompile(`is already paused|unable to find specified revision`),
 }
 
+// nothingYet is what kubectl wait says, and ends with, if no object matches when it begins, unless it waits for their deletion.
+const nothingYet = "error: no matching resources found"
+
+// nothingYetPause is how long after that it is run again.
+const nothingYetPause = 200 * time.Millisecond
+
 // kubectl runs the steps of flows on a cluster.
 type kubectl struct {
 	cluster  *cluster.Cluster
@@ -38,7 +44,7 @@ type kubectl struct {
 
 // run runs a step in a namespace, or outside any if that is empty, and returns what kubectl prints. If faults break kubectl's
 // connections, it runs kubectl again when that was so, once the server is ready. Steps are such that a second time changes
-// nothing; some say so with an error.
+// nothing; some say so with an error. One that waits for objects is also run again while there are none.
 func (k *kubectl) run(ctx context.Context, namespace string, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
@@ -47,6 +53,13 @@ func (k *kubectl) run(ctx context.Context, namespace string, args ...string) ([]
 		switch {
 		case err == nil, again && wasCarriedOut(args, err):
 			return printed, nil
+		case args[0] == "wait" && strings.Contains(err.Error(), nothingYet):
+			select {
+			case <-time.After(nothingYetPause):
+				continue
+			case <-ctx.Done():
+				return nil, errors.Join(err, ctx.Err())
+			}
 		case !k.repeats || !brokenConnection.MatchString(err.Error()):
 			return nil, err
 		}

@@ -32,13 +32,7 @@ func TestUpstream(t *testing.T) {
 	if *binaries == "" {
 		t.Skip("make test-upstream builds the components and runs this")
 	}
-	flows, err := readFlows(os.DirFS("testdata"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if *only != "" {
-		flows = slices.DeleteFunc(flows, func(f flow) bool { return !slices.Contains(strings.Split(*only, ","), f.name) })
-	}
+	flows := chosenFlows(t)
 	v, known := variants[*failing]
 	if !known {
 		t.Fatalf("-upstream.faults=%s is none of %s", *failing, variantNames())
@@ -81,15 +75,7 @@ func TestUpstream(t *testing.T) {
 // flows are to end with: see flow.run.
 func runAll(t *testing.T, server string, v variant, flows []flow, ends map[string][]object) result {
 	t.Helper()
-	folder := t.TempDir()
-	if *keep != "" {
-		folder = filepath.Join(*keep, server)
-		// What a run before has left would be found by this one's server.
-		if err := errors.Join(os.RemoveAll(folder), os.MkdirAll(folder, 0o700)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	c := cluster.New(server, absolute(t, *binaries), absolute(t, folder))
+	c := cluster.New(server, absolute(t, *binaries), clusterFolder(t, server))
 	c.RestartComponents, c.ComponentFlags = v.fault != nil, v.flags
 	t.Cleanup(c.Stop)
 	if err := v.start(c, t.Context()); err != nil {
@@ -140,6 +126,33 @@ func runAll(t *testing.T, server string, v variant, flows []flow, ends map[strin
 		r.errors[p.Name()] = lines
 	}
 	return r
+}
+
+// chosenFlows returns the flows that the flags choose.
+func chosenFlows(t *testing.T) []flow {
+	t.Helper()
+	flows, err := readFlows(os.DirFS("testdata"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *only != "" {
+		flows = slices.DeleteFunc(flows, func(f flow) bool { return !slices.Contains(strings.Split(*only, ","), f.name) })
+	}
+	return flows
+}
+
+// clusterFolder returns an empty folder for the files and logs of a cluster.
+func clusterFolder(t *testing.T, name string) string {
+	t.Helper()
+	if *keep == "" {
+		return absolute(t, t.TempDir())
+	}
+	folder := filepath.Join(*keep, name)
+	// What a run before has left would be found by this one's server.
+	if err := errors.Join(os.RemoveAll(folder), os.MkdirAll(folder, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	return absolute(t, folder)
 }
 
 func absolute(t *testing.T, path string) string {

@@ -20,33 +20,52 @@ const hollowNode = "hollow-1"
 
 // StartComponents starts Kubernetes' controller manager and scheduler.
 func (c *Cluster) StartComponents() error {
+	return errors.Join(c.StartControllerManager(), c.startServing("kube-scheduler", c.ComponentFlags...))
+}
+
+// StartControllerManager starts Kubernetes' controller manager.
+func (c *Cluster) StartControllerManager() error {
 	authority := filepath.Join(c.folder, "ca.pem")
 	if err := os.WriteFile(authority, c.authority.CertificatePEM(), 0o600); err != nil {
 		return err
 	}
-	manager, err := c.kubeconfig("system:kube-controller-manager")
+	return c.startServing("kube-controller-manager", slices.Concat(c.ComponentFlags,
+		[]string{"--use-service-account-credentials", "--root-ca-file", authority, "--node-monitor-grace-period=40s"}, c.ManagerFlags)...)
+}
+
+// startServing starts a component of Kubernetes that is a user of its name, and answers AskComponents.
+func (c *Cluster) startServing(name string, flags ...string) error {
+	config, err := c.kubeconfig("system:" + name)
 	if err != nil {
 		return err
 	}
-	scheduler, err := c.kubeconfig("system:kube-scheduler")
+	ports, err := c.ports(1)
 	if err != nil {
 		return err
 	}
-	ports, err := c.ports(2)
-	if err != nil {
-		return err
+	if c.served == nil {
+		c.served = map[string]string{}
 	}
-	c.served = map[string]string{"kube-controller-manager": ports[0], "kube-scheduler": ports[1]}
-	flags := func(name, config string, others ...string) []string {
-		return slices.Concat([]string{
-			"--kubeconfig", config, "--authentication-kubeconfig", config, "--authorization-kubeconfig", config,
-			"--bind-address=127.0.0.1", "--secure-port", c.served[name], "--cert-dir", c.certificates(name), "--kube-api-qps=200", "--kube-api-burst=400",
-		}, c.ComponentFlags, others)
+	c.served[name] = ports[0]
+	return c.startComponent(name, name, append([]string{
+		"--kubeconfig", config, "--authentication-kubeconfig", config, "--authorization-kubeconfig", config,
+		"--bind-address=127.0.0.1", "--secure-port", ports[0], "--cert-dir", c.certificates(name), "--kube-api-qps=200", "--kube-api-burst=400",
+	}, flags...)...)
+}
+
+// StartOurComponents starts our controllers, each with its own service account, our scheduler and our service proxy.
+func (c *Cluster) StartOurComponents() error {
+	start := func(name, user string, flags ...string) error {
+		config, err := c.kubeconfig(user)
+		if err != nil {
+			return err
+		}
+		return c.startComponent("levelwire-"+name, "levelwire", append([]string{name, "--kubeconfig", config}, flags...)...)
 	}
 	return errors.Join(
-		c.startComponent("kube-controller-manager", "kube-controller-manager", flags("kube-controller-manager", manager,
-			append([]string{"--use-service-account-credentials", "--root-ca-file", authority, "--node-monitor-grace-period=40s"}, c.ManagerFlags...)...)...),
-		c.startComponent("kube-scheduler", "kube-scheduler", flags("kube-scheduler", scheduler)...))
+		start("controllers", "system:kube-controller-manager", "--use-service-account-credentials"),
+		start("scheduler", "system:kube-scheduler"),
+		start("proxy", "system:kube-proxy"))
 }
 
 func (c *Cluster) certificates(component string) string { return filepath.Join(c.folder, component) }
