@@ -154,8 +154,14 @@ func TestEvictionTakesFromTheBudget(t *testing.T) {
 		t.Errorf("a pod that never started: %v", err)
 	}
 	wantStatus(t, "no pod", evict("none"), 404, metav1.StatusReasonNotFound, "not found")
-	if c := f.current(t, "pods", "default", "a").(*corev1.Pod).Status.Conditions; len(c) != 1 || c[0].Type != corev1.DisruptionTarget || c[0].Reason != "EvictionByEvictionAPI" {
+	evicted := f.current(t, "pods", "default", "a").(*corev1.Pod)
+	if c := evicted.Status.Conditions; len(c) != 1 || c[0].Type != corev1.DisruptionTarget || c[0].Reason != "EvictionByEvictionAPI" {
 		t.Errorf("the evicted pod does not say why it ends: %+v", c)
+	}
+	for _, entry := range evicted.ManagedFields {
+		if entry.Manager == registry.ServerManager {
+			t.Errorf("the server owns %s of the evicted pod", entry.FieldsV1)
+		}
 	}
 	if b := f.current(t, "poddisruptionbudgets", "default", "web"); b == nil {
 		t.Error("no budget")

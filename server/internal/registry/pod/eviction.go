@@ -140,13 +140,16 @@ func evictUnready(ctx context.Context, pods registry.Registry, pod *corev1.Pod, 
 	return result, err
 }
 
+// markEndpoint is how an eviction writes a pod's status. As with kube-apiserver, nobody owns what it writes.
+var markEndpoint = registry.Endpoint{Subresource: "status", Scope: registry.ScopeStatus, Ownership: registry.OwnershipKept}
+
 // deleteEvicted writes into the pod's status why it ends (KEP-3329), and deletes
 // it.
 func deleteEvicted(ctx context.Context, pods registry.Registry, pod *corev1.Pod, opts *metav1.DeleteOptions) (*registry.Result, error) {
 	if len(opts.DryRun) > 0 {
 		return pods.DeleteAdmitted(ctx, pod.Namespace, pod.Name, opts)
 	}
-	marked, err := pods.UpdateStatus(ctx, pod.Namespace, pod.Name, func(current resource.Object) (resource.Object, error) {
+	marked, err := pods.UpdateThrough(ctx, markEndpoint, pod.Namespace, pod.Name, func(current resource.Object) (resource.Object, error) {
 		if err := pods.CheckPreconditions(pod.Name, opts.Preconditions, current); err != nil {
 			return nil, err
 		}
