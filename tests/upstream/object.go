@@ -14,11 +14,20 @@ type object struct {
 	text string // indented JSON
 }
 
-// readObjects reads what kubectl get -o json prints, in an order that does not depend on names that were generated.
-func readObjects(list []byte) ([]object, error) {
-	var content struct{ Items []map[string]any }
-	if err := json.Unmarshal(list, &content); err != nil {
+// readObjects reads what kubectl get -o json prints, a list or one object, in an order that does not depend on names that were generated.
+func readObjects(printed []byte) ([]object, error) {
+	var content struct {
+		Metadata struct{ Name string }
+		Items    []map[string]any
+	}
+	if err := json.Unmarshal(printed, &content); err != nil {
 		return nil, err
+	}
+	if content.Metadata.Name != "" { // a list has none
+		content.Items = make([]map[string]any, 1)
+		if err := json.Unmarshal(printed, &content.Items[0]); err != nil {
+			return nil, err
+		}
 	}
 	objects := make([]object, 0, len(content.Items))
 	for _, item := range content.Items {

@@ -38,3 +38,11 @@ func TestWhatServersChooseIsNoDifference(t *testing.T) {
 		t.Errorf("another message: %q", d)
 	}
 }
+
+// TestOneObjectIsRead: kubectl prints no list if one object is named.
+func TestOneObjectIsRead(t *testing.T) {
+	objects, err := readObjects([]byte(`{"kind":"Namespace","metadata":{"name":"held"}}`))
+	if err != nil || len(objects) != 1 || objects[0].name != "Namespace held" {
+		t.Errorf("%+v %v", objects, err)
+	}
+}

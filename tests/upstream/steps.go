@@ -24,6 +24,7 @@ var carriedOut = map[string]*regexp.Regexp{
 	"create":  regexp.MustCompile(`already exists|pods ".*" not found`), // the latter: evicted
 	"expose":  regexp.MustCompile(`already exists`),
 	"delete":  regexp.MustCompile(`not found`),
+	"patch":   regexp.MustCompile(`not found`),
 	"taint":   regexp.MustCompile(`already has .* taint|taint .* not found`),
 	"rollout": regexp.MustCompile(`is already paused|unable to find specified revision`),
 }
@@ -36,10 +37,11 @@ const nothingYetPause = 200 * time.Millisecond
 
 // kubectl runs the steps of flows on a cluster.
 type kubectl struct {
-	cluster  *cluster.Cluster
-	folder   string // has the files that steps name
-	repeats  bool   // whether faults break kubectl's connections, too: then a step is repeated
-	repeated int    // how many steps were run again because the connection broke
+	cluster    *cluster.Cluster
+	folder     string // has the files that steps name
+	repeats    bool   // whether faults break kubectl's connections, too: then a step is repeated
+	eventsLost bool   // whether faults lose events
+	repeated   int    // how many steps were run again because the connection broke
 }
 
 // run runs a step in a namespace, or outside any if that is empty, and returns what kubectl prints. If faults break kubectl's

@@ -21,7 +21,7 @@ var (
 
 // result is what came of all flows on a server.
 type result struct {
-	objects map[string][]object
+	objects map[string][][]object     // by flow and step that compares
 	errors  map[string]map[string]int // by component and line
 }
 
@@ -38,7 +38,7 @@ func TestUpstream(t *testing.T) {
 		t.Fatalf("-upstream.faults=%s is none of %s", *failing, variantNames())
 	}
 	theirs := runAll(t, "kube-apiserver", variant{start: (*cluster.Cluster).StartKubeAPIServer}, flows, nil)
-	var ends map[string][]object
+	var ends map[string][][]object
 	if !v.logsCompared {
 		ends = theirs.objects
 	}
@@ -50,8 +50,10 @@ func TestUpstream(t *testing.T) {
 			if !ran || !ranToo {
 				t.Fatalf("it ran on Levelwire: %v, on kube-apiserver: %v", ran, ranToo)
 			}
-			for _, d := range differences(mine, others) {
-				t.Error(d)
+			for i, objects := range mine { // both have run all steps
+				for _, d := range differences(objects, others[i]) {
+					t.Error(d)
+				}
 			}
 		})
 	}
@@ -73,7 +75,7 @@ func TestUpstream(t *testing.T) {
 
 // runAll starts a server and the components, runs all flows one after another, and stops what it started. ends are what
 // flows are to end with: see flow.run.
-func runAll(t *testing.T, server string, v variant, flows []flow, ends map[string][]object) result {
+func runAll(t *testing.T, server string, v variant, flows []flow, ends map[string][][]object) result {
 	t.Helper()
 	c := cluster.New(server, absolute(t, *binaries), clusterFolder(t, server))
 	c.RestartComponents, c.ComponentFlags = v.fault != nil, v.flags
@@ -87,9 +89,9 @@ func runAll(t *testing.T, server string, v variant, flows []flow, ends map[strin
 	if err := c.AwaitNodes(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	k := &kubectl{cluster: c, folder: absolute(t, "testdata"), repeats: v.kubectlFails}
+	k := &kubectl{cluster: c, folder: absolute(t, "testdata"), repeats: v.kubectlFails, eventsLost: v.fault != nil}
 	end := v.begin(t.Context(), c)
-	r := result{objects: map[string][]object{}, errors: map[string]map[string]int{}}
+	r := result{objects: map[string][][]object{}, errors: map[string]map[string]int{}}
 	for _, f := range flows {
 		objects, err := f.run(t.Context(), k, ends[f.name])
 		if err != nil {
@@ -99,7 +101,7 @@ func runAll(t *testing.T, server string, v variant, flows []flow, ends map[strin
 			}
 			continue
 		}
-		t.Logf("%s ran on %s, and left %d objects", f.name, server, len(objects))
+		t.Logf("%s ran on %s, and left %d objects", f.name, server, len(slices.Concat(objects...)))
 		r.objects[f.name] = objects
 	}
 	if err := errors.Join(end(), c.Failure()); err != nil {
