@@ -158,6 +158,9 @@ func (r *Reflector[T]) askForBookmark(ctx context.Context, from string) (ev clie
 		}
 		r.progress.lateBookmarks.Store(true)
 	}
+	// A bookmark says what the server's cache has reached. kube-apiserver's, of a resource in which nothing changes, reaches
+	// nothing until the most recent state is read. If that fails, the watch may still begin with an event.
+	_, _ = r.readMostRecent(ctx)
 	return r.firstEvent(ctx, from, longerProgressWatch)
 }
 
@@ -184,17 +187,26 @@ func (r *Reflector[T]) firstEvent(ctx context.Context, from string, lifetime tim
 
 // compareMostRecent fails if the most recent state that the server has is older than wanted.
 func (r *Reflector[T]) compareMostRecent(ctx context.Context, wanted string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, r.opts.ListTimeout, errSilent)
-	defer cancel()
-	list, err := r.source.List(ctx, metav1.ListOptions{Limit: 1})
+	version, err := r.readMostRecent(ctx)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%w: %w", ErrNoProgress, because(ctx, err))
-	case older(list.ResourceVersion, wanted):
-		return fmt.Errorf("%w: %s, and the most recent state is %s", ErrOtherVersions, wanted, list.ResourceVersion)
+		return fmt.Errorf("%w: %w", ErrNoProgress, err)
+	case older(version, wanted):
+		return fmt.Errorf("%w: %s, and the most recent state is %s", ErrOtherVersions, wanted, version)
 	default:
 		return nil
 	}
+}
+
+// readMostRecent returns the version of the most recent state, which the server reads from its storage.
+func (r *Reflector[T]) readMostRecent(ctx context.Context) (version string, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, r.opts.ListTimeout, errSilent)
+	defer cancel()
+	list, err := r.source.List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return "", because(ctx, err)
+	}
+	return list.ResourceVersion, nil
 }
 
 // learn notes that nothing has changed after one version up to another, unless the followed

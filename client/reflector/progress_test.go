@@ -186,6 +186,46 @@ func TestProgressOfServersWithLateBookmarks(t *testing.T) {
 	}
 }
 
+// readFirst is a source whose short watches have a bookmark if the most recent state has been read before, as those of
+// kube-apiserver for a resource in which nothing changes.
+type readFirst struct{ twoWatches }
+
+func (s *readFirst) List(ctx context.Context, opts metav1.ListOptions) (*client.List[*corev1.ConfigMap], error) {
+	if opts.Limit == 1 {
+		s.short = []configEvent{eventAt(apiwatch.Bookmark, s.recent)}
+	}
+	return s.twoWatches.List(ctx, opts)
+}
+
+func (s *readFirst) Watch(ctx context.Context, opts metav1.ListOptions) (Stream[*corev1.ConfigMap], error) {
+	if *opts.TimeoutSeconds == 1 { // bookmarks come two seconds before the end
+		return (&twoWatches{quiet: s.quiet}).Watch(ctx, opts)
+	}
+	return s.twoWatches.Watch(ctx, opts)
+}
+
+// TestProgressOfServersThatAreReadFirst: no watch of three seconds passes in vain, neither at the first request nor later.
+func TestProgressOfServersThatAreReadFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &readFirst{twoWatches{recent: "9", quiet: shortProgressWatch}}
+		r, err := New[*corev1.ConfigMap](source, noStore{}, Options{Name: "configs"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.relisted("5")
+		if err := r.RequestProgress(t.Context(), "9"); err != nil {
+			t.Error(err)
+		}
+		source.recent, source.short = "12", nil
+		if err := r.RequestProgress(t.Context(), "12"); err != nil {
+			t.Error(err)
+		}
+		if version := r.LastSyncResourceVersion(); version != "12" || len(source.asked) != 2 {
+			t.Errorf("it has reached %s by %d watches of three seconds", version, len(source.asked))
+		}
+	})
+}
+
 // TestProgressOfServersWithoutBookmarks: one that ends a watch when that is over has none. One that
 // ends it before has said nothing of that.
 func TestProgressOfServersWithoutBookmarks(t *testing.T) {
