@@ -20,6 +20,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/levelwire/levelwire/internal/pki"
 	"github.com/levelwire/levelwire/server/internal/aggregation"
@@ -109,9 +111,18 @@ func (s *Server) newAggregator(writes *writePath, table *resource.Table) (*aggre
 // front proxies are authenticated.
 const authenticationConfigMap = "extension-apiserver-authentication"
 
-// keepAuthentication keeps that ConfigMap in order until ctx ends: when it was changed or
-// deleted, and when the authorities may have been replaced.
+// publishRetryAfter is the delay after which a failed write of that ConfigMap is tried again, the first time. It doubles up to
+// renewInterval.
+const publishRetryAfter = time.Second
+
+// keepAuthentication keeps that ConfigMap in order, once the server is ready, until ctx ends: when it was changed or
+// deleted, when the authorities may have been replaced, and when a write has failed.
 func (s *Server) keepAuthentication(ctx context.Context, set *registry.Set) error {
+	select {
+	case <-s.ready:
+	case <-ctx.Done():
+		return nil
+	}
 	configMaps, ok := set.Lookup("", "v1", "configmaps")
 	if !ok {
 		return errors.New("configmaps are not served")
@@ -124,46 +135,55 @@ func (s *Server) keepAuthentication(ctx context.Context, set *registry.Set) erro
 		case !errors.Is(err, watchcache.ErrExpired):
 			return err
 		}
-		s.publishAuthentication(ctx, set) // whatever the watch has missed
 	}
 }
 
-// followAuthentication is keepAuthentication until the watch of the ConfigMap ends.
+// followAuthentication is keepAuthentication until the watch of the ConfigMap ends. It begins with a comparison: the write of the
+// start may have failed, or the watch before have missed something.
 func (s *Server) followAuthentication(ctx context.Context, configMaps registry.Registry, set *registry.Set) error {
 	watcher, err := configMaps.WatchObject(ctx, metav1.NamespaceSystem, authenticationConfigMap)
 	if err != nil {
 		return err
 	}
 	defer watcher.Close()
-	const firstRetry = time.Second
-	timer := time.NewTimer(renewInterval)
-	defer timer.Stop()
-	for retry := firstRetry; ; {
-		select {
-		case <-watcher.Ready():
-			changed, err := watcher.Skip()
-			if err != nil {
-				return err
-			}
-			if !changed {
-				continue
-			}
-		case <-timer.C:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	if _, err := watcher.Skip(); err != nil { // what there is now
+		return err
+	}
+	for delay := time.Duration(0); ; {
+		again := renewInterval
 		if s.publishAuthentication(ctx, set) {
-			retry = firstRetry
-			timer.Reset(renewInterval)
-			continue
+			delay = 0
+		} else {
+			delay = min(max(2*delay, publishRetryAfter), renewInterval)
+			again = delay
 		}
-		timer.Reset(retry)
-		retry = min(2*retry, renewInterval)
+		timer := time.NewTimer(again)
+		err := awaitChange(ctx, watcher, timer.C)
+		timer.Stop()
+		if err != nil {
+			return err
+		}
 	}
 }
 
-// publishAuthentication reports whether the ConfigMap is in order. It is part of the start, so that no list after it differs by the
-// ConfigMap.
+// awaitChange returns when the watcher has read something, or at a time.
+func awaitChange(ctx context.Context, watcher *watchcache.Watcher, at <-chan time.Time) error {
+	for {
+		select {
+		case <-watcher.Ready():
+			if changed, err := watcher.Skip(); changed || err != nil {
+				return err
+			}
+		case <-at:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// publishAuthentication is part of the start, so that no list after it differs by the
+// ConfigMap. It reports whether the ConfigMap is in order.
 func (s *Server) publishAuthentication(ctx context.Context, set *registry.Set) bool {
 	err := s.writeAuthentication(ctx, set)
 	if err != nil && ctx.Err() == nil {
@@ -172,7 +192,8 @@ func (s *Server) publishAuthentication(ctx context.Context, set *registry.Set) b
 	return err == nil
 }
 
-// writeAuthentication writes the ConfigMap if it lacks something.
+// writeAuthentication writes the ConfigMap if it lacks something. One that has no room for that is deleted, and made again
+// without what others have written into it.
 func (s *Server) writeAuthentication(ctx context.Context, set *registry.Set) error {
 	configMaps, ok := set.Lookup("", "v1", "configmaps")
 	if !ok {
@@ -192,28 +213,32 @@ func (s *Server) writeAuthentication(ctx context.Context, set *registry.Set) err
 			return nil
 		}
 	}
-	err = updateAuthentication(ctx, configMaps, want)
-	if !apierrors.IsRequestEntityTooLargeError(err) && !(apierrors.IsInvalid(err) && strings.Contains(err.Error(), "Too long")) {
+	var uid types.UID // of what the write was decided on
+	write := func() error {
+		_, err := configMaps.Update(ctx, metav1.NamespaceSystem, authenticationConfigMap, func(current resource.Object) (resource.Object, error) {
+			made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: authenticationConfigMap}}
+			if current != nil {
+				made = current.DeepCopyObject().(*corev1.ConfigMap)
+			}
+			uid = made.UID
+			made.Data = mergeAuthentication(made.Data, want)
+			return made, nil
+		}, registry.UpdateOptions{WriteOptions: registry.ServerWrites, MayCreate: true, Unconditional: true})
 		return err
 	}
-	// Somebody has filled it up. kube-apiserver deletes it then, too, and every server adds its own.
-	if _, err := configMaps.DeleteAdmitted(ctx, metav1.NamespaceSystem, authenticationConfigMap, nil); err != nil && !apierrors.IsNotFound(err) {
+	if err = write(); !isTooLarge(err) || uid == "" {
 		return err
 	}
-	return updateAuthentication(ctx, configMaps, want)
+	s.config.Logger.Warn("a ConfigMap without room for what aggregated servers need is deleted, to be made again", "configmap", authenticationConfigMap, "error", err)
+	if _, err := configMaps.DeleteAdmitted(ctx, metav1.NamespaceSystem, authenticationConfigMap, &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}); err != nil {
+		return err
+	}
+	return write()
 }
 
-// updateAuthentication adds to the ConfigMap what it lacks.
-func updateAuthentication(ctx context.Context, configMaps registry.Registry, want map[string][]string) error {
-	_, err := configMaps.Update(ctx, metav1.NamespaceSystem, authenticationConfigMap, func(current resource.Object) (resource.Object, error) {
-		made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: authenticationConfigMap}}
-		if current != nil {
-			made = current.DeepCopyObject().(*corev1.ConfigMap)
-		}
-		made.Data = mergeAuthentication(made.Data, want)
-		return made, nil
-	}, registry.UpdateOptions{WriteOptions: registry.ServerWrites, MayCreate: true, Unconditional: true})
-	return err
+// isTooLarge reports whether a write was refused for the size of the object: by the storage, or by the rules of its kind.
+func isTooLarge(err error) bool {
+	return apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsInvalid(err) && apierrors.HasStatusCause(err, metav1.CauseType(field.ErrorTypeTooLong))
 }
 
 // authenticationData is what the ConfigMap must say of this server, by the keys that
