@@ -91,7 +91,7 @@ func differ(what string, got, want map[string]state) error {
 
 func alive(e *evidence) error {
 	for _, s := range e.holds {
-		if at, deleted := e.history.deletedAt(s.uid); deleted {
+		if _, at, deleted := e.history.deletion(s.uid); deleted {
 			return fmt.Errorf("it holds %v, which ended at %d", s, at)
 		}
 	}

@@ -232,13 +232,15 @@ func (h storeHistory) wrote(s state) bool {
 	return false
 }
 
-// deletedAt returns the version at which an object was deleted.
-func (h storeHistory) deletedAt(uid types.UID) (uint64, bool) {
-	changes := h.byUID[uid]
-	if n := len(changes); n > 0 && changes[n-1].deleted {
-		return changes[n-1].version, true
+// deletion returns the version that the deletion of an object removed, and that of the deletion.
+func (h storeHistory) deletion(uid types.UID) (removed, at uint64, deleted bool) {
+	for _, c := range h.byUID[uid] {
+		if c.deleted {
+			return removed, c.version, true
+		}
+		removed = c.version
 	}
-	return 0, false
+	return 0, 0, false
 }
 
 // wasOutside says whether there was a moment in [from, to) at which an object was

@@ -29,7 +29,7 @@ type ack struct {
 	deleted bool
 	// ending: the pod was to end already, because a server died between the two
 	// writes of a deletion. The next write may remove it; its answer is then what
-	// that client wrote, with the version of the deletion.
+	// that client wrote, with the version that it wrote over.
 	ending bool
 }
 
@@ -273,11 +273,11 @@ func (p *population) kept(all storeHistory) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, a := range p.acks {
-		at, deleted := all.deletedAt(a.uid)
+		removed, _, deleted := all.deletion(a.uid)
 		switch {
 		case a.deleted && !deleted:
 			return fmt.Errorf("the end of %v was acknowledged, and has not happened", a.state)
-		case !a.deleted && !all.wrote(a.state) && (!a.ending || at != a.version):
+		case !a.deleted && !all.wrote(a.state) && (!a.ending || !deleted || removed != a.version):
 			return fmt.Errorf("%v was acknowledged, and is not in the store's history: %v", a.state, all.byUID[a.uid])
 		}
 	}
