@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
 	"sync"
 	"time"
 
@@ -222,18 +221,9 @@ func (k *Tracking) review(ctx context.Context, configMaps registry.Registry) (ti
 // noteUses writes what is to be noted, and returns after how long it has to be tried again; 0: all
 // is written.
 func (k *Tracking) noteUses(ctx context.Context) (wait time.Duration) {
-	k.mu.Lock()
-	pending := maps.Clone(k.used)
-	k.mu.Unlock()
-	for u, n := range pending {
+	for u, n := range k.pending() {
 		left := n.again.Sub(k.now())
-		switch {
-		case n.refused == k.today():
-			continue
-		case n.refused != "":
-			k.settle(u, nil)
-			continue
-		case left <= 0:
+		if left <= 0 {
 			left = k.noteOne(ctx, u, n)
 		}
 		if left > 0 {
@@ -241,6 +231,24 @@ func (k *Tracking) noteUses(ctx context.Context) (wait time.Duration) {
 		}
 	}
 	return wait
+}
+
+// pending returns the uses that are to be written, and forgets what was refused on an earlier
+// day. Only the day's refusals stay out of it.
+func (k *Tracking) pending() map[use]noting {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	pending, today := map[use]noting{}, k.today()
+	for u, n := range k.used {
+		switch n.refused {
+		case "":
+			pending[u] = n
+		case today:
+		default: // under the lock, or a use that is noted meanwhile would be forgotten with it
+			delete(k.used, u)
+		}
+	}
+	return pending
 }
 
 // noteOne writes a use, and returns after how long it has to be tried again; 0: not any more.
